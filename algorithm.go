@@ -2,15 +2,15 @@ package tidegate
 
 import "fmt"
 
-// Algorithm names a way to count. The zero value, Auto, is right for most
-// limits: exact for small ones, and for large ones wrong by at most a sixtieth of
-// the period: no window that much shorter is ever over.
+// Algorithm names a way to count. The zero value, Auto, is right for most limits: it is
+// exact for small ones, and for large ones off by at most a sixtieth of the period: a
+// window shorter by that much never has more than the limit.
 type Algorithm uint8
 
 const (
-	// Auto is SlidingLog up to AutoLogEvents events and SubWindows with
-	// DefaultParts parts above; where a fleet shares the limit, TokenBucket by [Leased] or [Split]
-	// and SubWindows by [Eventual]. [NewLimit] replaces it by the one it chose.
+	// Auto is SlidingLog up to AutoLogEvents events, and SubWindows with DefaultParts parts
+	// above. For limits that are [Leased] or [Split] it is TokenBucket, for [Eventual] ones
+	// SubWindows. [NewLimit] replaces it by the algorithm that it stands for.
 	Auto Algorithm = iota
 	// TokenBucket refills at events/period up to burst. Cheapest, smooth; in
 	// one period right after idling it lets burst + events through.

@@ -2,9 +2,10 @@ package tidegate
 
 import "context"
 
-// Charge is what an admitted request was charged, kept by a front end that may find
-// out that nothing came of the request. The zero value is empty. One of Keep and
-// Return ends it; it is then used for the next request, by one goroutine at a time.
+// Charge is what an admitted request was charged. It is for front ends that may find out
+// later that the request never reached its destination. The zero value is empty. Either
+// Keep or Return ends it; it can then be used for another request. It must not be used by
+// several goroutines at once.
 type Charge struct {
 	gate    *Gate
 	held    *[]Check
@@ -14,8 +15,8 @@ type Charge struct {
 }
 
 // EnterCharged is Enter for front ends that can tell when a request never reached its
-// destination: c holds what the request was charged until Keep or Return. r must not be
-// Reset before that, because keys may be in its memory. A refused request leaves c empty.
+// destination: c holds what the request was charged until Keep or Return is called. Do not
+// Reset r before that, because keys may be in its memory. A refused request leaves c empty.
 func (g *Gate) EnterCharged(ctx context.Context, r *Request, c *Charge) (Decision, *Visit) {
 	held := g.checks.Get().(*[]Check)
 	checks := g.matcher.Match(r, (*held)[:0])
@@ -29,7 +30,7 @@ func (g *Gate) EnterCharged(ctx context.Context, r *Request, c *Charge) (Decisio
 	return d, newVisit(ctx, g.store, counted, &d)
 }
 
-// Keep leaves everything charged.
+// Keep ends c and leaves everything charged.
 func (c *Charge) Keep() {
 	if c.gate != nil {
 		c.gate.putChecks(c.held, c.checks)
@@ -37,9 +38,9 @@ func (c *Charge) Keep() {
 	}
 }
 
-// Return gives back what was charged, except for what the Visit of the request gives
-// back: call its End, too, with an Outcome that is Void. An error is the store's, and
-// what could not be given back stays charged.
+// Return ends c and gives back what was charged, except for what the Visit of the request
+// gives back: call its End as well, with an Outcome that is Void. If the store returns an
+// error, the charge stays.
 func (c *Charge) Return(ctx context.Context) error {
 	if c.gate == nil {
 		return nil

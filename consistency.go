@@ -1,17 +1,17 @@
 package tidegate
 
-// Consistency is how the instances of a fleet share a limit. The store of package fleet acts
-// on it; a store that is not shared counts the same with all of them. For a limit that names no algorithm,
-// Leased and Split mean TokenBucket, and Eventual means SubWindows.
+// Consistency is how the instances of a fleet share a limit. The store of package fleet acts on
+// it; for a store that is not shared it makes no difference. If a limit names no algorithm, Leased
+// and Split make it a TokenBucket, and Eventual makes it SubWindows.
 type Consistency uint8
 
 const (
 	// Strict: every request is counted in the store that all share. Never above the limit.
 	Strict Consistency = iota
-	// Leased: instances take events ahead for keys with many requests, and use them
-	// up within a tenth of a second. Never above the limit; up to a tenth of a second's
-	// events of the burst may be held back meanwhile. For TokenBucket, FixedWindow and
-	// Quota; others stay Strict.
+	// Leased: for keys with many requests, instances take events ahead and use them up
+	// within a tenth of a second. Never above the limit; meanwhile up to a tenth of a
+	// second's worth of events may be held back from the burst. For TokenBucket,
+	// FixedWindow and Quota; others stay Strict.
 	Leased
 	// Split: every instance has its share of the limit and counts by itself; the shared
 	// store is not asked. For TokenBucket, FixedWindow and Quota; others stay Strict.
@@ -46,7 +46,7 @@ func (c Consistency) Suits(a Algorithm) bool {
 	return c == Strict
 }
 
-// OnPartition is what a region of a fleet does while it does not hear of the others. An [Eventual] limit
+// OnPartition is what a region of a fleet does while it is cut off from the others. An [Eventual] limit
 // with PartitionContinue or PartitionShare is counted over all regions, each of which has a store of its
 // own. Any other limit is counted in each region by itself.
 type OnPartition uint8
@@ -54,7 +54,7 @@ type OnPartition uint8
 const (
 	// RegionsApart: each region counts by itself, and has the whole limit.
 	RegionsApart OnPartition = iota
-	// PartitionContinue: a region goes on with the limit and what it last heard of the others.
+	// PartitionContinue: a region goes on with the whole limit and the last counts of the others.
 	PartitionContinue
 	// PartitionShare: a region is held to its share of the limit, which is divided by the number of
 	// regions.

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// how a request is charged.
+// how says how a request is charged.
 type how struct {
-	record  bool // the store keeps a record of the estimates
-	settled bool // what may be given back counts as settled, too; see Limit.Settled
+	record  bool // by Reserver.Reserve: the store keeps a record of the estimates
+	settled bool // what may be given back is charged as settled as well; see Limit.Settled
 }
 
 // decide decides about r, and returns the checks that the store was asked about.
@@ -28,8 +28,8 @@ func (g *Gate) decide(ctx context.Context, r *Request, checks []Check, how how) 
 	return d, counted
 }
 
-// splitAccess moves the access rules behind the checks that are counted, and returns the first
-// of them that is enforced as denied; one that sheds only if there is no other.
+// splitAccess moves the access rules behind the counted checks. denied is the first enforced
+// access rule; a rule that sheds only if there is no other. nil means that none refuses.
 func splitAccess(checks []Check) (counted []Check, denied *Limit) {
 	n := 0
 	for i := range checks {
@@ -49,7 +49,7 @@ func splitAccess(checks []Check) (counted []Check, denied *Limit) {
 	return checks[:n], denied
 }
 
-// refusalBy is the decision of an access rule.
+// refusalBy returns the refusal by an access rule.
 func refusalBy(denied *Limit) Decision {
 	d := Decision{Limit: denied, Receipt: Receipt{Origin: OriginRule}}
 	if denied.Sheds() {
@@ -99,8 +99,8 @@ func (g *Gate) askStore(ctx context.Context, checks []Check, record bool) (Decis
 	return store.Reserve(ctx, checks, ReserveTTL)
 }
 
-// waitedLimit returns the limit that a caller who left was waiting for: the one with a queue, or
-// the first that is enforced.
+// waitedLimit returns the limit that a caller was waiting for when it left: the one with a
+// queue, or else the first that is enforced.
 func waitedLimit(checks []Check) (first *Limit) {
 	for i := range checks {
 		c := &checks[i]
@@ -117,8 +117,8 @@ func waitedLimit(checks []Check) (first *Limit) {
 	return first
 }
 
-// failed answers when the store cannot: one enforced check that fails closed
-// closes.
+// failed returns the decision when the store cannot answer because of err: one enforced check
+// that fails closed is enough to refuse.
 func (g *Gate) failed(checks []Check, err error) Decision {
 	d := Decision{Err: err, Receipt: Receipt{Origin: OriginRule}}
 	for i := range checks {
@@ -153,15 +153,15 @@ func soft(checks []Check) bool {
 	return false
 }
 
-// inFlightRetry is the retry-after when only requests in flight are in the way: any of
-// them may give its place back at any moment.
+// inFlightRetry bounds the RetryAfter when only requests in flight take up the limit: any of
+// them may give back its charge at any moment.
 const inFlightRetry = time.Second
 
-// block starts the block of the limit that refused, unless it has started: further
-// refusals do not prolong it. A caller that was refused because memory was full, or
-// because its cost can never fit, has not used up the limit and is not blocked; neither is
-// one that only found places held by requests in flight. If limits give way no more when the block ends,
-// the wait is the one that they have then.
+// block starts the block of the limit that has refused, and updates the times of d. A block that
+// has started is not prolonged. A caller is not blocked if it was refused because memory was
+// full, because its cost can never fit, or because requests in flight take up the limit. until is
+// the end of the grace that d holds for, or nil: if the block ends after it, RetryAfter is what the
+// limits admit then.
 func (g *Gate) block(ctx context.Context, checks []Check, d *Decision, until *graceEnd) {
 	if d.Never || d.Err != nil || d.Limit.Algorithm == Concurrency {
 		return
@@ -181,14 +181,14 @@ func (g *Gate) block(ctx context.Context, checks []Check, d *Decision, until *gr
 		start := Check{Key: c.Key, Limit: b, Cost: 1}
 		if !usedUp {
 			d.RetryAfter, until = min(d.RetryAfter, inFlightRetry), nil
-			start.Cost = 0 // look only
+			start.Cost = 0 // only look whether a block is in force
 		}
 		started, err := g.store.Take(ctx, []Check{start}, 1)
 		blocked := time.Duration(0)
 		switch {
 		case err != nil || started.Err != nil:
 			return
-		case !started.OK: // it has begun before, or another refusal was faster
+		case !started.OK: // a block is in force already
 			blocked = started.RetryAfter
 		case usedUp:
 			blocked = b.Period
@@ -204,7 +204,7 @@ func (g *Gate) block(ctx context.Context, checks []Check, d *Decision, until *gr
 	}
 }
 
-// usedUp reports whether what is settled leaves no room for c, which was refused.
+// usedUp reports whether settled requests alone leave no room for c, which was refused.
 func (g *Gate) usedUp(ctx context.Context, c *Check) (bool, error) {
 	if !c.unsettled() {
 		return true, nil
@@ -216,8 +216,8 @@ func (g *Gate) usedUp(ctx context.Context, c *Check) (bool, error) {
 	return d.Remaining < max(c.Cost, 1), err
 }
 
-// unsettled reports whether c holds a place that may be given back at the end of
-// the request, and what is settled of its limit is counted apart.
+// unsettled reports whether the charge of c may be given back at the end of the request, and
+// its limit has a counter of its own for what is settled.
 func (c *Check) unsettled() bool {
 	return !c.Advisory && c.Limit.settled != nil && (c.Estimate || c.byStatus())
 }

@@ -2,16 +2,16 @@ package tidegate
 
 import "time"
 
-// Decision is the answer to a request. It is about one limit: when refused,
-// of those that refuse the one with the longest RetryAfter; when admitted, the
-// one with the least left in proportion to its capacity.
+// Decision is the answer to a request. It is about one limit: for a refusal, the
+// refusing limit with the longest RetryAfter; for an admission, the limit with the
+// least left in proportion to its capacity.
 type Decision struct {
 	// OK: it may go ahead, after Wait.
 	OK bool
 	// Never: the cost is above the limit's capacity and can never fit, or the
 	// limit is an access rule.
 	Never bool
-	// Soft: it is OK, and above a limit that has room to give; see [Marks].
+	// Soft: it is OK although it is above a limit that only marks; see [Marks].
 	Soft bool
 	// Queued: it waited in a queue before it was decided.
 	Queued bool
@@ -21,10 +21,11 @@ type Decision struct {
 	Granted int64
 	// Remaining events that would still pass now: 0 when used up.
 	Remaining int64
-	// RetryAfter is, for a refusal, when the same request would pass if
+	// RetryAfter is, for a refusal, after how long the same request would pass if
 	// nothing else came: a moment earlier it would not. 0 when OK or Never.
 	RetryAfter time.Duration
-	// ResetAfter is when the key is as good as new, if nothing else came.
+	// ResetAfter is after how long nothing of the limit would be used any more, if nothing
+	// else came.
 	ResetAfter time.Duration
 	// Wait is how long an admitted request has to wait for its turn; 0 unless
 	// the check allowed a MaxWait.
@@ -35,7 +36,7 @@ type Decision struct {
 	// Receipt says which charge this is about, and who decided.
 	Receipt Receipt
 	// Err says why the store could not answer. The fail mode has then decided
-	// OK; see [Limiter.OnStoreFailure].
+	// whether it is OK; see [Limiter.OnStoreFailure].
 	Err error
 }
 

@@ -18,9 +18,9 @@ var (
 	// ErrUnsupported is returned when a store lacks an optional ability, such
 	// as holding slots.
 	ErrUnsupported = errors.New("store does not support this")
-	// ErrCannotAsk is returned, wrapped, by a store that works and cannot be asked
-	// this: a key holds something else, or a command is forbidden. What else it is
-	// asked makes no difference to that, nor that to what else.
+	// ErrCannotAsk is returned, wrapped, by a store that works but cannot answer this
+	// request: a key holds a value of another kind, or a command is forbidden. Other
+	// requests are not affected.
 	ErrCannotAsk = errors.New("the store cannot be asked this")
 	// ErrWait is returned by Wait when the turn would come after the deadline
 	// of the context; nothing was charged.

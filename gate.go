@@ -16,10 +16,10 @@ type Matcher interface {
 // the count. Use [Gate.Enter] where the end of a request is known, and
 // [Gate.Decide] where it is not.
 //
-// A check of an access rule, whose algorithm is Deny, refuses the request before
-// the store is asked, unless it is advisory. One that [Sheds] does so with a time to come back. What limits say in their [Terms] is
-// the Gate's to do: a Block that a refusal starts, the answer when the store has
-// none, and with Enter what becomes of a charge at the end.
+// A check of an access rule, whose algorithm is Deny, refuses the request before the
+// store is asked, unless it is advisory; one that [Sheds] sets a RetryAfter. The Gate
+// also does what limits say in their [Terms]: it starts a Block after a refusal, decides
+// when the store cannot answer, and with Enter adjusts charges at the end of a request.
 type Gate struct {
 	matcher Matcher
 	store   Store
@@ -49,8 +49,8 @@ func (g *Gate) OnStoreFailure(mode FailMode) *Gate {
 	return (&Gate{matcher: g.matcher, store: g.store, fail: mode, observe: g.observe}).ready()
 }
 
-// Observe returns a Gate on the same rules and counters that tells f of every
-// decision, as does whoever was told before. Each check names its rule in
+// Observe returns a Gate on the same rules and counters that calls f with every
+// decision, after the observers that this Gate has already. Each check names its rule in
 // Limit.Terms, and Over says which advisory ones were over; those of access rules
 // always are. f is called by many goroutines at once, before the decision is
 // returned, and must keep nothing of the request and the checks, keys included.
@@ -80,8 +80,8 @@ func (g *Gate) Decide(ctx context.Context, r *Request) Decision {
 	return d
 }
 
-// Enter is Decide for front ends that know when a request ends: they call End of
-// the visit then. It is nil when there is nothing to do at the end.
+// Enter is Decide for front ends that know when a request ends. They then call End of
+// the Visit, which is nil if there is nothing to do at the end.
 func (g *Gate) Enter(ctx context.Context, r *Request) (Decision, *Visit) {
 	held := g.checks.Get().(*[]Check)
 	checks := g.matcher.Match(r, (*held)[:0])

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// concernsGrace reports whether d is about a limit that gives way for a while: it refuses, or has
-// nothing left.
+// concernsGrace reports whether one of checks gives way for a while (see Terms.MaxOver), and d is a
+// refusal or leaves nothing.
 func concernsGrace(checks []Check, d *Decision) bool {
 	if d.Err != nil || d.OK && d.Remaining > 0 {
 		return false
@@ -21,9 +21,9 @@ func concernsGrace(checks []Check, d *Decision) bool {
 	return false
 }
 
-// giveWay goes on from d, the answer to checks, if that is a refusal by a limit that gives way for
-// a while, and sees to it that the grace ends. Then checks are as they were asked last. until is set
-// if the answer holds for as long as a grace lasts.
+// giveWay returns the decision about checks when limits give way for a while; d is the store's
+// decision without that. It also prolongs the holds by which a grace ends. checks are left as they
+// were last put to the store. until is set if the decision is a refusal that holds only during a grace.
 func (g *Gate) giveWay(ctx context.Context, checks []Check, d Decision, how how) (_ Decision, until *graceEnd, err error) {
 	if !d.OK {
 		d, until, err = g.askAbove(ctx, checks, d, true, func(all []Check) (Decision, error) { return g.ask(ctx, all, how) })
@@ -37,7 +37,7 @@ func (g *Gate) giveWay(ctx context.Context, checks []Check, d Decision, how how)
 	return d, until, nil
 }
 
-// graceEnd is when limits do not give way any more, and what is refused then.
+// graceEnd is when a grace ends, and what is asked and refused from then on.
 type graceEnd struct {
 	left    time.Duration
 	checks  []Check // as they are asked then
@@ -45,14 +45,15 @@ type graceEnd struct {
 	refused Decision
 }
 
-// after is the wait of a request that comes back when the grace is over.
+// after returns the RetryAfter of a request that comes back when the grace is over.
 func (e *graceEnd) after(ctx context.Context, g *Gate) time.Duration {
 	return g.untilNextGrace(ctx, e.checks, e.above, e.refused).RetryAfter
 }
 
-// askAbove asks again while the limit that refuses may give way: with that limit only marking. A
-// grace begins, if begin is set, with the request that is admitted. A refusal is told as what passes
-// earlier: the request within its limits, or above them; until is set for the latter.
+// askAbove asks again as long as the limit that refuses may give way; that limit then only marks. If
+// begin is set, a request that is admitted so begins the grace. The RetryAfter of a refusal is the
+// earlier of when the request would pass within its limits and when it would pass above them; until
+// is set in the latter case.
 func (g *Gate) askAbove(ctx context.Context, checks []Check, refused Decision, begin bool, ask func([]Check) (Decision, error)) (_ Decision, until *graceEnd, _ error) {
 	strict := slices.Clone(checks)
 	var begins []Check
@@ -93,8 +94,8 @@ func (g *Gate) askAbove(ctx context.Context, checks []Check, refused Decision, b
 	return g.untilNextGrace(ctx, strict, above, refused), nil, nil
 }
 
-// givesWay returns the enforced check of l, if that is a limit that gives way for a while. A store
-// that wraps another may have a limit of its own for the counter.
+// givesWay returns the enforced check whose limit is l, or has the counter of l, if that limit gives
+// way for a while; otherwise nil. A store that wraps another may return a limit of its own.
 func givesWay(checks []Check, l *Limit) *Check {
 	for i := range checks {
 		c := &checks[i]
@@ -109,9 +110,9 @@ func givesWay(checks []Check, l *Limit) *Check {
 type graceState uint8
 
 const (
-	graceOver  graceState = iota // nothing: it was above for long enough
-	graceReady                   // begin to be above
-	graceOpen                    // be above, for a while
+	graceOver  graceState = iota // nothing: its grace is over, and no other may begin yet
+	graceReady                   // begin a grace
+	graceOpen                    // stay above the limit: a grace is under way
 )
 
 // graceOf returns the state of the key of c, and how long that lasts. If the store cannot tell,
@@ -121,7 +122,7 @@ func (g *Gate) graceOf(ctx context.Context, c *Check) (state graceState, left ti
 	look := []Check{{Key: c.Key, Limit: of.open}, {Key: c.Key, Limit: of.hold, Advisory: true}}
 	d, err := g.store.Take(ctx, look, 1)
 	switch {
-	case err != nil || d.Err != nil || d.Receipt.Origin == OriginLocal: // what an instance counts by itself does not tell
+	case err != nil || d.Err != nil || d.Receipt.Origin == OriginLocal: // the counters of one instance do not show graces of others
 		return graceOver, 0
 	case !d.OK:
 		return graceOpen, d.RetryAfter
@@ -131,8 +132,8 @@ func (g *Gate) graceOf(ctx context.Context, c *Check) (state graceState, left ti
 	return graceReady, math.MaxInt64 // until somebody passes
 }
 
-// untilNextGrace is the refusal d of checks, while above does not give way. Where its cost has room
-// above the limit before it has room within, if ever, it passes when the next grace may begin.
+// untilNextGrace returns the refusal d of checks while the limit above does not give way. If the
+// request would pass in the next grace sooner than within the limit, it lowers RetryAfter to that.
 func (g *Gate) untilNextGrace(ctx context.Context, checks []Check, above *Limit, d Decision) Decision {
 	held := slices.Clone(checks)
 	c := givesWay(held, above)
@@ -157,9 +158,8 @@ func (g *Gate) untilNextGrace(ctx context.Context, checks []Check, above *Limit,
 	return d
 }
 
-// prolongHolds makes the holds of limits that checks, which were admitted, have used up or passed
-// last until these have had room for as long as a grace lasts. What has to remain for others is no
-// room.
+// prolongHolds prolongs the hold of every limit that the admitted checks have used up or exceeded:
+// until the limit has had room, above the floor, for as long as a grace lasts.
 func (g *Gate) prolongHolds(ctx context.Context, checks []Check, d *Decision) {
 	for i := range checks {
 		c := &checks[i]
@@ -186,14 +186,14 @@ func prolongHold(ctx context.Context, store Store, c *Check) {
 	_ = store.Adjust(ctx, Receipt{}, []Check{{Key: c.Key, Limit: of.holdFor(room.RetryAfter + of.lasts), Cost: 2}})
 }
 
-// held reports whether a grace of the key of c has begun, and no other may begin yet.
+// held reports whether the key of c has had a grace, and no other may begin yet.
 func held(ctx context.Context, store Store, c *Check) bool {
 	d, err := store.Take(ctx, []Check{{Key: c.Key, Limit: c.Limit.grace.hold}}, 1)
 	return err == nil && !d.OK
 }
 
-// prolongHolds is that of a Gate for checks that turned out to cost more than they were charged: the
-// surplus, which nobody was asked about, may have used up the limit.
+// prolongHolds prolongs the holds of checks whose true cost is above what they were charged: the
+// difference is charged without a check, and may have used up the limit.
 func (v *Visit) prolongHolds(checks []Check, o Outcome) {
 	for i := range checks {
 		c := &checks[i]

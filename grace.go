@@ -23,14 +23,14 @@ type grace struct {
 	lasts time.Duration
 	// marks counts like the limit and only marks.
 	marks *Limit
-	// open has room for one event, which is taken when a grace begins and back when it ends.
+	// open has room for one event, which is taken when a grace begins and is back when it ends.
 	open *Limit
 	// hold is a bucket of raw time with room for one event. It is empty from the beginning of a
 	// grace until the limit has had room for as long as a grace lasts: then another may begin.
 	hold *Limit
 }
 
-// grace makes that of a spec that is valid, nil without a MaxOver.
+// grace returns the grace of a valid spec; nil without a MaxOver.
 func (s Spec) grace() *grace {
 	if s.Terms == nil || s.Terms.MaxOver == 0 {
 		return nil
@@ -59,9 +59,9 @@ func (s Spec) grace() *grace {
 	return g
 }
 
-// holdFor is the limit by which hold is made to last for d from now, unless it lasts longer: what
-// is charged unasked makes a debt of at most one capacity, so that two events of d/2 fill the
-// bucket up to d and no further.
+// holdFor returns a limit with the counter of hold. Charging two events to it by Store.Adjust makes
+// the hold last until at least d from now: an event takes d/2 to refill, and the debt is at most one
+// event.
 func (g *grace) holdFor(d time.Duration) *Limit {
 	const unit = 2 * time.Microsecond
 	spec := g.hold.Spec
@@ -69,7 +69,7 @@ func (g *grace) holdFor(d time.Duration) *Limit {
 	return MustLimit(spec)
 }
 
-// checkMaxOver refuses a MaxOver that the counters of a grace cannot hold.
+// checkMaxOver returns an error for a MaxOver that the counters of a grace cannot represent.
 func (s *Spec) checkMaxOver() error {
 	if s.Terms == nil || s.Terms.MaxOver == 0 {
 		return nil

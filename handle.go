@@ -11,7 +11,7 @@ import (
 // Handle is a name that nobody can guess: 128 random bits. Zero is no name.
 type Handle [2]uint64
 
-// NewHandle returns a name that nobody had before.
+// NewHandle returns a random name, which is not zero.
 func NewHandle() Handle {
 	for {
 		var b [16]byte
@@ -23,7 +23,7 @@ func NewHandle() Handle {
 	}
 }
 
-// Copy is the handle of copy i of a request for several.
+// Copy returns the handle of copy i of a request for several.
 func (h Handle) Copy(i int64) Handle { return Handle{h[0], h[1] + uint64(i)} }
 
 // IsZero reports whether h names nothing.

@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// holding is slots in use. They are renewed until they are freed, at the latest by the end
-// of the context that they were taken under.
+// holding is slots in use. Their leases are renewed until they are freed, which happens at the
+// latest when the context ends under which they were taken; see outliveContext.
 type holding struct {
 	store Store
-	ctx   context.Context // outlives the caller's, to give slots back
+	ctx   context.Context // the caller's without its end, to give slots back
 	taken Receipt
 	slots []Check
 
 	mu     sync.Mutex
 	freed  bool
-	detach func() bool // no longer follow the caller's context
+	detach func() bool // stops following the end of the caller's context
 	renew  *time.Timer
 }
 
@@ -29,7 +29,7 @@ func hold(ctx context.Context, store Store, taken Receipt, slots []Check) *holdi
 	return h
 }
 
-// every is a third of the shortest lease.
+// every returns how often leases are renewed: a third of the shortest one.
 func (h *holding) every() time.Duration {
 	shortest := h.slots[0].Limit.Period
 	for _, c := range h.slots[1:] {
@@ -55,15 +55,15 @@ func (h *holding) keepAliveLocked() {
 	})
 }
 
-// outliveContext holds the slots past the end of the context.
+// outliveContext keeps the slots even when the caller's context ends.
 func (h *holding) outliveContext() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.detach()
 }
 
-// end stops renewing and returns the slots, to be given back by Adjust; none if that was
-// done before.
+// end stops renewing and returns the slots with negative costs, for Adjust to give back; none if
+// it was called before.
 func (h *holding) end() []Check {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -82,7 +82,7 @@ func (h *holding) end() []Check {
 	return back
 }
 
-// free gives the slots back, or returns ErrSettled when they are free.
+// free gives the slots back, or returns ErrSettled if that was done before.
 func (h *holding) free() error {
 	back := h.end()
 	if back == nil {

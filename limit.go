@@ -9,7 +9,7 @@ import (
 // Spec describes a limit: so many Events per Period, counted by an Algorithm.
 // Events and Period are needed, everything else has a default.
 type Spec struct {
-	// Name tells counters apart: two limits of the same name, algorithm and
+	// Name tells counters apart: two limits of the same name, scope, algorithm and
 	// period in one store share their counters, whatever their numbers.
 	Name string
 	// Scope says who is counted and for what, such as "user" or "ip": it tells
@@ -26,10 +26,10 @@ type Spec struct {
 	// Burst, for TokenBucket: how many may pass at once; 0 means Events.
 	// For LeakyBucket: the places in the queue behind the one being served.
 	Burst int64
-	// RawTime, for TokenBucket: all that is kept of a key is the instant at which it will
-	// have refilled, whatever limit it was charged under. A change of limit then converts
-	// nothing, and the period is not part of the limit's identity. That is how redis-cell
-	// counts; in everything else, used events are what matters.
+	// RawTime, for TokenBucket: the store keeps only the instant at which the bucket will be
+	// full again, whatever limit it was charged under. A change of limit then does not convert
+	// it, and the period is not part of the limit's identity. This is how redis-cell counts;
+	// without RawTime, a change of limit keeps the number of used events.
 	RawTime bool
 	// Parts of SubWindows; 0 means DefaultParts.
 	Parts int
@@ -46,7 +46,7 @@ type Spec struct {
 	// period starts; 0 means 1; beyond the month means its last day.
 	Anchor int
 	// OnFull says what a bounded store does with a new key when it has no
-	// room left. The default evicts the key nearest to being unused.
+	// room left. The default evicts a key with little left to remember.
 	OnFull OnFull
 	// Terms are what a rule says beyond the numbers; nil says nothing.
 	Terms *Terms
@@ -85,7 +85,7 @@ func (c Calendar) String() string {
 	return fmt.Sprintf("calendar(%d)", uint8(c))
 }
 
-// Limit is a Spec that has been found valid and completed with its defaults.
+// Limit is a valid Spec, completed with its defaults.
 // It is immutable and meant to be shared: make it once, not per request.
 type Limit struct {
 	Spec
@@ -124,8 +124,8 @@ func MustLimit(spec Spec) *Limit {
 	return l
 }
 
-// Per is shorthand for a limit of events per period with every default; like
-// the shorthands below it panics when the numbers cannot be a limit.
+// Per returns a limit of events per period with every default. Like the shorthands
+// below it panics when the numbers are not valid.
 func Per(events int64, period time.Duration) *Limit {
 	return MustLimit(Spec{Events: events, Period: period})
 }
@@ -168,14 +168,14 @@ func (l *Limit) CounterSpec() Spec {
 // Sheds reports whether the limit is an access rule that refuses for want of capacity.
 func (l *Limit) Sheds() bool { return l.Terms != nil && l.Terms.Role == Sheds }
 
-// Settled returns a limit of the same numbers with a counter of its own, for events whose
-// outcome is known; nil unless the Terms have a Block. A Gate charges it at the end of
-// requests that hold a place while they are in flight. A refusal starts the Block only if
-// Settled would refuse as well.
+// Settled returns a limit of the same numbers with a counter of its own, which counts only
+// requests whose outcome is known; nil unless the Terms have a Block. A Gate charges it when a
+// request ends whose charge may be given back. A refusal starts the Block only if Settled
+// would refuse as well.
 func (l *Limit) Settled() *Limit { return l.settled }
 
-// Beside returns limits whose counters a Gate keeps beside that of l, under the same keys:
-// whoever resets a key resets them, too.
+// Beside returns limits whose counters a Gate keeps beside that of l, under the same keys.
+// Reset them together with l.
 func (l *Limit) Beside() []*Limit {
 	var all []*Limit
 	if l.settled != nil {
@@ -187,9 +187,9 @@ func (l *Limit) Beside() []*Limit {
 	return all
 }
 
-// Turn returns how long after the first event of a charge the event behind n others has
-// its turn in a LeakyBucket, in ticks of 1/1024 µs; 0 for the other algorithms. To return
-// all but the first n events of a charge, add it to Receipt.At.
+// Turn returns, for a LeakyBucket, how long after the first event of a charge the event after
+// n others has its turn, in ticks of 1/1024 µs; 0 for the other algorithms. To return all but
+// the first n events of a charge, add it to Receipt.At.
 func (l *Limit) Turn(n int64) int64 {
 	if l.Algorithm != LeakyBucket {
 		return 0

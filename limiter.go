@@ -15,8 +15,8 @@ const (
 	FailOpen FailMode = iota
 	// FailClosed refuses, with a RetryAfter of one second.
 	FailClosed
-	// FailLocal goes on counting in this process alone. That is for a [LocalFallback]
-	// to do, as package fleet has it.
+	// FailLocal goes on counting in this process alone. Only a store that is a
+	// [LocalFallback] can do that, such as those of package fleet.
 	FailLocal
 )
 
@@ -28,7 +28,7 @@ type Limiter struct {
 	store  Store
 	limits []*Limit
 	fail   FailMode
-	one    OneTaker  // the store, if there is one limit and it has a way for that
+	one    OneTaker  // the store, if it is a OneTaker and there is one limit; otherwise nil
 	checks sync.Pool // of *[]Check: a slice passed to an interface would escape
 }
 
@@ -76,7 +76,7 @@ func (l *Limiter) OnStoreFailure(mode FailMode) *Limiter {
 	return newLimiter(l.store, mode, l.limits)
 }
 
-// mustFallBack panics when a store cannot do what is to be done when it fails.
+// mustFallBack panics if mode is FailLocal and store is not a LocalFallback.
 func mustFallBack(who string, store Store, mode FailMode) {
 	if _, ok := store.(LocalFallback); !ok && mode == FailLocal {
 		panic(fmt.Sprintf("tidegate: %s.OnStoreFailure(FailLocal): %T cannot count locally; use the store of package fleet, or FailOpen or FailClosed", who, store))
@@ -111,7 +111,7 @@ func (l *Limiter) Wait(ctx context.Context, key string) error {
 	return l.WaitN(ctx, key, 1)
 }
 
-// take is what every verb is shorthand for. It answers into d, which spares
+// take decides for all methods that charge at once. It writes the answer to d, which saves
 // each of them a copy.
 func (l *Limiter) take(ctx context.Context, d *Decision, key string, cost int64, maxWait time.Duration) {
 	var err error
@@ -153,7 +153,7 @@ func (l *Limiter) failed(err error) Decision {
 	return d
 }
 
-// vector is take's check vector for the verbs that may allocate.
+// vector returns the checks of a key, for methods that may allocate.
 func (l *Limiter) vector(key string, cost int64) []Check {
 	checks := make([]Check, len(l.limits))
 	for i, lim := range l.limits {

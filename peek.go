@@ -34,7 +34,7 @@ func (g *Gate) Peek(ctx context.Context, r *Request) Decision {
 	}
 	d.Soft = d.OK && soft(counted)
 	for i := range counted {
-		// What remains is told without the rest of the cost, for which room is asked.
+		// The floors were raised by all of the cost but one event; add that to what remains.
 		c := &asked[i]
 		if rest := counted[i].Floor - c.Floor; c.Limit == d.Limit && !c.Advisory && rest > 0 {
 			if d.OK {
@@ -48,7 +48,7 @@ func (g *Gate) Peek(ctx context.Context, r *Request) Decision {
 	return d
 }
 
-// peekOne tells where the counter of c stands for requests that leave as much as c.
+// peekOne returns where the counter of c stands for requests with the floor of c.
 func (g *Gate) peekOne(ctx context.Context, c *Check) Decision {
 	alone := []Check{*c}
 	peeking(alone)
@@ -59,9 +59,9 @@ func (g *Gate) peekOne(ctx context.Context, c *Check) Decision {
 	return d
 }
 
-// peekingAll asks whether there is room for all of the cost: a check that peeks asks for one
-// event, and the rest is to remain. It returns the first check whose cost can never fit; -1 if all
-// can. One that gives way for a while may find room above it.
+// peekingAll makes checks peek for room for their whole cost: a peek asks for one event, so the
+// rest of the cost is added to the floor. It returns the index of the first check whose cost can
+// never fit, or -1. It leaves out limits that give way for a while: the cost may fit above them.
 func peekingAll(checks []Check) (never int) {
 	never = -1
 	for i := range checks {
@@ -104,7 +104,7 @@ func peeking(checks []Check) {
 	}
 }
 
-// look matches a request that is not charged.
+// look returns the checks of a request that is not charged.
 func (g *Gate) look(r *Request, dst []Check) []Check {
 	was := r.Looking
 	r.Looking = true

@@ -1,8 +1,8 @@
 package tidegate
 
-// Receipt says which charge a Decision is about: what [Store.Adjust], [Renewer.Renew] and
-// [Reserver.Settle] need to find it again. The store writes it and gets it back as it is;
-// whoever returns a part of a charge may move At, as [Store.Adjust] says.
+// Receipt identifies the charge of a Decision: [Store.Adjust], [Renewer.Renew] and
+// [Reserver.Settle] find it by the Receipt. The store writes it and gets it back as it is,
+// except that a caller that returns a part of a charge may move At; see [Store.Adjust].
 //
 // As text a Receipt is a name, by which another process can settle a reservation: neither
 // amounts nor keys are in it. Whoever has the name can settle, and so refund; do not hand
@@ -10,29 +10,29 @@ package tidegate
 type Receipt struct {
 	// At is the store's time of the charge in ticks of 1/1024 µs since the Unix
 	// epoch. It is the store's own clock, which need not agree with the caller's.
-	// 0 means nobody looked at a counter for this decision; for -1 see Latest. Of a store
-	// that keeps slots without a Handle it is also the name of the lease; see Copy.
+	// 0 means that no counter was read for this decision; for -1 see Latest. In a store
+	// that keeps slots without a Handle it also names the lease; see Copy.
 	At int64
 	// Handle names what the store keeps a record of: a reservation, or the slots that
 	// were taken. It is zero where there is none.
 	Handle Handle
-	// Instance is the process whose own counters were charged; 0 means they are shared, or
-	// there is no record that others could ask for.
+	// Instance names the process whose own counters were charged; 0 means that they are shared,
+	// or that there is no record that another process could ask for.
 	Instance uint64
 	// Apart is, for a request over several servers with clocks of their own, when
 	// each of them charged it; nil otherwise.
 	Apart *Apart
 	// Origin says who decided.
 	Origin Origin
-	// Place is where a store that has many places keeps the record.
+	// Place says in which of several places a store keeps the record.
 	Place uint16
-	// Lease is the number, in this process, of the portion that the limits which are
-	// [Leased] were taken from; 0 means none were.
+	// Lease is the number, in this process, of the portion from which [Leased] limits were
+	// charged; 0 means none were.
 	Lease uint32
 }
 
-// Copy is the receipt of copy i of a request for several, by which its slots are renewed
-// and given back.
+// Copy returns the receipt of copy i of a request for several, by which the slots of that
+// copy are renewed and given back.
 func (r Receipt) Copy(i int64) Receipt {
 	if r.At += i; !r.Handle.IsZero() {
 		r.Handle = r.Handle.Copy(i)
@@ -40,13 +40,13 @@ func (r Receipt) Copy(i int64) Receipt {
 	return r
 }
 
-// Latest returns a receipt for whatever was charged last, by those who decided that r is
-// about: [Store.Adjust] gives back by it what nobody has kept the receipt of, from the newest
-// event to the oldest that still counts. Turns of a [LeakyBucket] are not given back by it,
-// because somebody may wait for them, nor are slots.
+// Latest returns a receipt for whatever was charged last to the counters that r is about. With
+// it, [Store.Adjust] gives back charges whose receipts were not kept, from the newest event to
+// the oldest that still counts. It does not give back turns of a [LeakyBucket], because
+// somebody may wait for them, nor slots.
 func (r Receipt) Latest() Receipt {
 	latest := Receipt{At: -1, Origin: r.Origin, Instance: r.Instance}
-	if r.Origin == OriginLeased || r.Origin == OriginRemembered { // who were told by the store
+	if r.Origin == OriginLeased || r.Origin == OriginRemembered { // the store has decided these
 		latest.Origin = OriginStore
 	}
 	return latest
@@ -55,13 +55,12 @@ func (r Receipt) Latest() Receipt {
 // IsLatest reports whether r was made by [Receipt.Latest].
 func (r Receipt) IsLatest() bool { return r.At == -1 }
 
-// Apart is when the parts of a charge were made that a store keeps on servers with
-// clocks of their own.
+// Apart says when the parts of a charge were made, if they are on servers with clocks of
+// their own.
 type Apart struct {
 	// At is as Receipt.At, by the store's name for the part.
 	At map[string]int64
-	// Local are the counters that a layer before the store charged in this process
-	// instead, as their server did not answer: how much later than Receipt.At, by that
-	// layer's name for them.
+	// Local has the counters that a layer in front of the store has charged in this process
+	// instead of the store: by that layer's names for them, how much later than Receipt.At.
 	Local map[string]int64
 }

@@ -2,27 +2,27 @@ package tidegate
 
 import "unsafe"
 
-// Request is what is asked about: who and what by attribute, and a cost.
+// Request describes a request by its attributes (who asks, and for what) and its cost.
 type Request struct {
 	// Method, Host and Path, where the front end has them.
 	Method, Host, Path string
-	// RawPath is the path as it was sent, where that is not Path: a slash that
-	// was escaped may divide it or not, and rules hold for both readings.
+	// RawPath is the path as it was sent, if that differs from Path: servers differ in whether
+	// an escaped slash divides the path, so rules hold for both readings.
 	RawPath string
-	// Values gives the other attributes by name, such as "ip" or "header
-	// X-Api-Key"; nil has none.
+	// Values has the other attributes by name, such as "ip" or "header
+	// X-Api-Key"; nil means none.
 	Values Values
 	// Cost in events; 0 means 1.
 	Cost int64
-	// Estimate: Cost is what the request will cost at most, or so; the true cost is told
-	// at its end. See [Gate.Issue] and [Visit.End].
+	// Estimate: Cost is an estimate, usually of the most that the request will cost; the true
+	// cost replaces it at the end. See [Gate.Issue] and [Visit.End].
 	Estimate bool
 	// Unattended: the front end can neither hold the request nor see its answer. It is
 	// refused where it would have to wait, with the wait as RetryAfter, and limits that
 	// give way while there is room do not.
 	Unattended bool
-	// Looking: somebody wants to know what the request is held to, and nothing is charged. A
-	// Matcher that counts requests does not count it. The Gate sets it for its peeks.
+	// Looking: the request is only matched, or peeked at, and nothing is charged. A Matcher that
+	// counts requests must not count it. The Gate sets it for its peeks.
 	Looking bool
 
 	keys  []byte   // what Key has made
@@ -34,7 +34,7 @@ type Values interface {
 	Value(name string) (value string, ok bool)
 }
 
-// Value is shorthand for r.Values.Value that survives a nil Values.
+// Value returns r.Values.Value(name), or false if Values is nil.
 func (r *Request) Value(name string) (string, bool) {
 	if r.Values == nil {
 		return "", false
@@ -43,7 +43,7 @@ func (r *Request) Value(name string) (string, bool) {
 }
 
 // Key is [Key] in memory of the request, for a Matcher: the string is valid until
-// Reset. A request that is used again and again makes its keys without garbage.
+// Reset. A request that is reused makes its keys without allocating.
 func (r *Request) Key(parts ...string) string {
 	if r.owner != r || r.keys == nil {
 		r.keys, r.owner = make([]byte, 0, 4*MaxKey), r
@@ -55,12 +55,12 @@ func (r *Request) Key(parts ...string) string {
 	return unsafe.String(unsafe.SliceData(made), len(made))
 }
 
-// maxRequestKeys bounds the memory that a request is kept with: a part may be as
-// long as its client likes, before it is hashed.
+// maxRequestKeys bounds the memory that a request keeps for its keys after Reset: before it
+// is hashed, a part may be as long as a client likes.
 const maxRequestKeys = 4 << 10
 
-// Reset empties the request, to be used for another one. Keys that it made are
-// no longer valid: whoever kept one has copied it.
+// Reset empties the request, so that it can be reused. Keys that it made are no longer
+// valid: copy those that have to last.
 func (r *Request) Reset() {
 	keys := r.keys[:0]
 	if r.owner != r || cap(keys) > maxRequestKeys {

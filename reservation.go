@@ -24,9 +24,10 @@ type Reservation struct {
 // Delay is how long to wait before acting; 0 for most limits.
 func (r *Reservation) Delay() time.Duration { return r.Wait }
 
-// Settle tells the true cost: less than reserved is returned where it still
-// counts, more is charged unasked. The first call settles; later ones, and one
-// that comes after ReserveTTL, return ErrSettled. For a slot, any actual ends it.
+// Settle replaces the estimate by the true cost: what was reserved in excess is returned
+// where it still counts, and what is missing is charged whether there is room or not. The
+// first call settles; later ones, and one after ReserveTTL, return ErrSettled. A slot is
+// freed, whatever actual is.
 func (r *Reservation) Settle(actual int64) error {
 	switch {
 	case r.done.Swap(true):
@@ -50,9 +51,9 @@ func (r *Reservation) Detach() {
 	}
 }
 
-// Reserve takes n as an estimate; Settle replaces it by the true cost. When it
-// is never settled, n stays charged. A store without reservations, or one that
-// fails, is answered for by the fail mode, as with Allow.
+// Reserve takes n as an estimate; Settle replaces it by the true cost. If it is never
+// settled, n stays charged. If the store fails, or cannot reserve, the fail mode decides,
+// as with Allow.
 func (l *Limiter) Reserve(ctx context.Context, key string, n int64) *Reservation {
 	store, ok := l.store.(Reserver)
 	if !ok {
@@ -74,12 +75,11 @@ func (l *Limiter) Reserve(ctx context.Context, key string, n int64) *Reservation
 	return r
 }
 
-// Settle settles what another process has reserved, or this one, by the Receipt of the
-// reservation; see [Receipt] for how to hand it on. The Reservation itself then returns
-// ErrSettled when it is settled. It returns ErrSettled when that was done before or
-// comes too late, and ErrElsewhere when the counters are those of another process: in a
-// memory store, or of one that decided by itself while its Redis was away. The estimate
-// stays charged then.
+// Settle settles a reservation of this or another process by its Receipt; see [Receipt] for
+// how to hand that on. A later Settle of the Reservation returns ErrSettled. It returns
+// ErrSettled if the reservation was settled before or has expired, and ErrElsewhere if the
+// counters are those of another process, which has a memory store or has decided by itself
+// while its Redis was away. In these cases nothing changes.
 func (l *Limiter) Settle(ctx context.Context, r Receipt, actual int64) error {
 	store, ok := l.store.(Reserver)
 	if !ok {

@@ -2,11 +2,11 @@ package tidegate
 
 import "context"
 
-// withSettled returns checks and, behind them, what is charged to count them as settled from the
-// start; checks itself if there is nothing. Those are in the same vector, so that no refusal
-// finds one without the other, and what is given back later was charged at the receipt's instant.
-// They are advisory: this counter may be fuller than the limit's own, as it counts an outcome from
-// when it was known, and must not refuse anybody.
+// withSettled returns checks followed by checks that charge the counters of Limit.Settled, or
+// checks itself if there is none to charge. All are in one vector, so that both counters are
+// charged or neither, at the same instant. The added checks are advisory: their counter counts a
+// request from when its outcome was known, so it may be fuller than the limit's own, and must not
+// refuse anybody.
 func withSettled(checks []Check) []Check {
 	all := checks
 	for i := range checks {
@@ -22,8 +22,8 @@ func withSettled(checks []Check) []Check {
 	return all
 }
 
-// askSettled asks about all, which begins with checks, and charges unasked what had no room in a
-// counter of what is settled: the outcome counts, so that it counts there as well.
+// askSettled asks about all, which is checks with those of withSettled. What had no room in a
+// counter of Limit.Settled is charged there nevertheless, since the request was admitted.
 func (g *Gate) askSettled(ctx context.Context, checks, all []Check, record bool) (Decision, error) {
 	d, err := g.askStore(ctx, all, record)
 	copy(checks, all) // Over is written there

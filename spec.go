@@ -96,7 +96,7 @@ func (s *Spec) checkPeriod() error {
 	return nil
 }
 
-// checkFit holds the numbers of each algorithm to what its state can hold.
+// checkFit returns an error for numbers that the state of the algorithm cannot represent.
 func (s *Spec) checkFit() error {
 	if s.Burst < 0 || s.Burst > MaxCount {
 		return fmt.Errorf("burst is %d: want 0 to %d", s.Burst, int64(MaxCount))
@@ -133,7 +133,7 @@ func (s *Spec) checkFit() error {
 	return nil
 }
 
-// checkMisplaced refuses what the algorithm would ignore in silence.
+// checkMisplaced returns an error for fields that the algorithm would ignore.
 func (s *Spec) checkMisplaced() error {
 	switch {
 	case s.Burst != 0 && s.Algorithm != TokenBucket && s.Algorithm != LeakyBucket:
@@ -175,8 +175,8 @@ func (s *Spec) checkDeny() error {
 	return nil
 }
 
-// settled makes the limit of Limit.Settled of a spec that is valid. A slot is in
-// flight for as long as it counts, so that slots have none.
+// settled returns the limit for Limit.Settled of a valid spec. Concurrency limits have none: a
+// slot counts only while its request is in flight.
 func (s Spec) settled() *Limit {
 	if s.Terms == nil || s.Terms.AtEnd.Block == nil || s.Algorithm == Concurrency || s.Algorithm == Deny {
 		return nil
@@ -188,7 +188,8 @@ func (s Spec) settled() *Limit {
 	return MustLimit(s)
 }
 
-// identity frames name and scope by their lengths, so that no two specs can meet.
+// identity returns what Limit.Identity does. Name and scope are preceded by their lengths, so
+// that different ones never make the same identity.
 func (s *Spec) identity() string {
 	id := make([]byte, 0, 128)
 	if s.Scope != "" {
@@ -197,9 +198,9 @@ func (s *Spec) identity() string {
 	return string(s.appendCounter(append(framed(id, s.Name), '/')))
 }
 
-// appendCounter appends what tells counters of one name and scope apart. SubWindows and
-// SlidingLog are counted together, whatever the parts: a limit that is raised from 60 to 100
-// has another default algorithm, and nobody is to be refilled.
+// appendCounter appends what tells counters of the same name and scope apart. SubWindows and
+// SlidingLog share a counter, whatever the parts: when a limit is raised from 60 to 100 its
+// default algorithm changes, and what was used must still count.
 func (s *Spec) appendCounter(id []byte) []byte {
 	family := s.Algorithm
 	if family == SubWindows {

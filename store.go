@@ -7,7 +7,7 @@ import (
 
 // Check is one key held to one limit at one cost.
 type Check struct {
-	// Key is who is counted. The caller makes it injective; see [Key].
+	// Key is who is counted. Different callers must have different keys; see [Key].
 	Key string
 	// Limit is what the key is held to; shared and immutable.
 	Limit *Limit
@@ -20,9 +20,9 @@ type Check struct {
 	// MaxWait is how far into the future a bucket may be charged; 0 means now or
 	// never. Other algorithms ignore it.
 	MaxWait time.Duration
-	// Floor is how many events have to remain afterwards, for checks with a lower
-	// floor: only then does the check pass, and Decision.Remaining is what is above it.
-	// It concerns this request only; what is used is counted as without it.
+	// Floor is how many events have to remain after this check for others with a lower
+	// floor: otherwise it is refused. Decision.Remaining is what remains above the floor.
+	// The floor concerns this request only; it does not count as used.
 	Floor int64
 	// Estimate marks a cost that [Reserver.Settle] or [Visit.End] replaces by
 	// the true one.
@@ -30,8 +30,8 @@ type Check struct {
 	// Unattended: nobody can hold the request, so it does not wait in Handling.Queue;
 	// see [Request.Unattended].
 	Unattended bool
-	// Over is written by Take, for advisory checks alone: it had no room for
-	// what was granted. It says nothing when the request was refused.
+	// Over is written by Take, for advisory checks only: there was no room for what
+	// was granted. It means nothing when the request was refused.
 	Over bool
 }
 
@@ -46,13 +46,13 @@ type Store interface {
 	// which may lie in memory that is used again. The error is nil unless the
 	// store could not answer; a refusal is not an error.
 	Take(ctx context.Context, checks []Check, n int) (Decision, error)
-	// Adjust charges unasked (cost > 0; the debt is at most one capacity) or
-	// returns (cost < 0) what was taken by the Decision with the receipt r, where it
-	// still counts. A turn of a bucket that was booked ahead is returned at its own
-	// instant, r.At plus Wait. In a LeakyBucket each event of a charge has a turn,
-	// see [Limit.Turn], and those returned are freed only if they are the last in
-	// line: otherwise they stay a hole. By [Receipt.Latest] what was charged last is
-	// returned. Adjust is not idempotent and never retried.
+	// Adjust with a cost > 0 charges whether there is room or not, into a debt of at
+	// most one capacity. With a cost < 0 it returns what was taken by the Decision with
+	// the receipt r, where it still counts. A turn of a bucket that was booked ahead is
+	// returned at its own instant, r.At plus Wait. In a LeakyBucket each event of a
+	// charge has a turn (see [Limit.Turn]), and turns are freed only if they are the last
+	// in the queue; others stay unused. With [Receipt.Latest], what was charged last is
+	// returned. Adjust is not idempotent: do not retry it.
 	Adjust(ctx context.Context, r Receipt, checks []Check) error
 }
 
@@ -63,10 +63,10 @@ type OneTaker interface {
 	TakeOne(ctx context.Context, key string, limit *Limit, cost int64, maxWait time.Duration) (Decision, error)
 }
 
-// LocalFallback is a Store that goes on by itself when its counters cannot be reached: it
-// answers [FailLocal]. The one of package fleet does.
+// LocalFallback is a Store that goes on counting in this process when its counters cannot be
+// reached, as [FailLocal] demands. The store of package fleet is one.
 type LocalFallback interface {
-	// LocalFallback does nothing; it says that the Store does so.
+	// LocalFallback does nothing; it marks the Store.
 	LocalFallback()
 }
 
@@ -87,10 +87,10 @@ type Reserver interface {
 	// its Handle is zero when there is none, as when it was refused.
 	Reserve(ctx context.Context, checks []Check, ttl time.Duration) (Decision, error)
 	// Settle replaces the estimates by actual, returning or charging the
-	// difference, and forgets the record in the same step. Of r it goes by what is
-	// in its text. It returns ErrSettled when there is no such record: settled
-	// before, or too late, in which case the estimate stays charged. It returns
-	// ErrElsewhere when the record is of counters that another process has.
+	// difference, and forgets the record in the same step. It uses only what the text
+	// of r has; see [Receipt.MarshalText]. It returns ErrSettled when there is no such
+	// record: it was settled before, or has expired and stays charged. It returns
+	// ErrElsewhere when another process has the counters.
 	Settle(ctx context.Context, r Receipt, actual int64) error
 }
 

@@ -3,22 +3,23 @@ package tidegate
 import "time"
 
 // Terms are what a rule says about a limit beyond its numbers. They are not part of the limit's
-// identity, except that counters that are Split or Eventual are apart from others; stores do not read
-// them. Each part has its readers: front ends read Answer, a Gate acts on MaxOver and AtEnd, and layers between a
-// Gate and its store read only Handling.
+// identity, except that Split and Eventual limits have counters of their own; stores do not read
+// Terms. Front ends read Answer, a Gate acts on MaxOver and AtEnd, and the layers between a Gate and
+// its store read only Handling.
 type Terms struct {
 	// Rule is the name of the rule that the limit belongs to.
 	Rule string
 	// Role is what the limit is for within its rule.
 	Role Role
-	// Elastic: what is above this limit passes only while a signal says that there is room.
-	// It is told of limits that are [Marks].
+	// Elastic, for limits that are [Marks]: what is above this limit passes only while a signal
+	// says that there is room.
 	Elastic bool
-	// MaxOver, when not 0: requests may pass above this limit, which Decides, for so long, from
-	// the first that does; a Gate then takes the limit for one that Marks. Whatever else they
-	// are held to still decides, such as a higher limit beside it. After that the limit decides
-	// again, until it has had room for as long. It is from MinMaxOver to MaxMaxOver, for limits
-	// over a week at most, and not for a LeakyBucket or Concurrency.
+	// MaxOver, when not 0: from the first request above this limit, which Decides, requests may
+	// pass above it for this long (the grace): a Gate then treats the limit as one that Marks.
+	// Other limits of the request, such as a higher one, still decide. After the grace the limit
+	// decides again; the next grace may begin when it has had room for as long. MaxOver is from
+	// MinMaxOver to MaxMaxOver, for limits over a week at most, and not for a LeakyBucket or
+	// Concurrency.
 	MaxOver time.Duration
 	// Answer is how front ends answer a refusal, and what they tell clients about the limit.
 	Answer Answer
@@ -28,29 +29,29 @@ type Terms struct {
 	Handling Handling
 }
 
-// AtEnd is what becomes of a charge when the request has ended, or was refused. The zero
-// value is: nothing, it stays charged.
+// AtEnd is what becomes of a charge when the request has ended, or was refused. With the
+// zero value it stays as it is.
 type AtEnd struct {
 	// Counts, when not empty: only requests answered with one of these statuses
-	// stay charged; see [Visit.End]. The place of a request in flight is held.
+	// stay charged; see [Visit.End]. While a request is in flight, its charge counts.
 	Counts []StatusRange
 	// Settle is where the true cost is found at the end of a request whose cost
 	// was an estimate: "response.header.NAME" or "response.body.FIELD".
 	Settle string
 	// Block, when not nil: once this limit has refused a key, Block refuses it
-	// for its Period. A Gate takes one from it, under the same key, when this
-	// limit is the one that a refusal is about; the Matcher adds a check of it
-	// with a cost of 0 to every request. Places that are held by requests in
-	// flight start no Block: what refuses must be settled, see [Limit.Settled].
-	// Slots of a Concurrency limit are always in flight, and never start one.
+	// for its Period. A Gate charges one event to it, under the same key, when a
+	// refusal is about this limit; the Matcher adds a check of it with a cost of 0
+	// to every request. Charges of requests in flight do not start a Block: settled
+	// ones alone must use up the limit, see [Limit.Settled]. Slots of a Concurrency
+	// limit are always in flight, and never start one.
 	Block *Limit
 }
 
-// Handling is how a limit is asked about. It is all that layers between a Gate and its
-// store know of a rule. The zero value leaves everything as it is.
+// Handling is how a limit is decided. It is all that the layers between a Gate and its
+// store know of a rule. The zero value changes nothing.
 type Handling struct {
-	// OnStoreFailure is what the rule answers when the store cannot, instead of
-	// the Gate's.
+	// OnStoreFailure decides when the store cannot answer, in place of the mode of
+	// the Gate.
 	OnStoreFailure FailMode
 	// Queue, when not nil: a refused request may wait in a queue, if the front end
 	// can hold it. Buckets are booked ahead instead, by Check.MaxWait.
@@ -58,18 +59,17 @@ type Handling struct {
 	// Defer, when not nil: a refused request may be kept and sent later, if the front end can
 	// do that.
 	Defer *Defer
-	// Successor is set on a limit from before a change of the rules: another limit of the
-	// request, which has taken its place. A request that this limit refuses waits in the queue
-	// of that one. If both are token buckets, or both leaky ones, an admission leaves as many
-	// events used there as here, or all.
+	// Successor is set on a limit from before a change of the rules: it is the limit of the same
+	// request that has taken its place. A request that this limit refuses waits in the queue of
+	// the Successor. If both are token buckets, or both leaky ones, an admission leaves at least
+	// as many events of the Successor used as of this limit, or all of them.
 	Successor *Limit
-	// Final: what is taken is never given back, as from the limit of a block. So a
-	// refusal stands until its RetryAfter, also for a check with a cost of 0.
+	// Final: what is taken is never given back, as with a Block. So a refusal stands until its
+	// RetryAfter, also for a check with a cost of 0.
 	Final bool
 	// Consistency is how a fleet shares the limit's counters.
 	Consistency Consistency
-	// OnPartition is whether regions share the limit, and what one does that does not hear of the
-	// others.
+	// OnPartition is whether regions share the limit, and what a region does while it is cut off.
 	OnPartition OnPartition
 	// NoDenyCache: the store that a fleet shares is asked about every request, even if
 	// the node knows from a refusal that there is no room yet.
@@ -88,29 +88,29 @@ const (
 	// Marks: the nominal limit below a soft or elastic ceiling. A request that
 	// it has no room for is admitted, and Decision.Soft.
 	Marks
-	// Tries: a shadow rule or a candidate limit, counted to be looked at.
+	// Tries: a shadow rule or a candidate limit, which is only counted.
 	Tries
 	// Blocks: refuses a key for a while after a refusal.
 	Blocks
 	// Sheds: an access rule that refuses requests while there is not the capacity for all of
-	// them. Unlike others it is not for good: coming back helps, after Answer.RetryAfter.
+	// them. Unlike with other access rules, the client may try again, after Answer.RetryAfter.
 	Sheds
 )
 
-// Queue is a line of requests that wait for their turn.
+// Queue describes the queue in which requests wait for their turn.
 type Queue struct {
-	// Places in the line of one key.
+	// Places is how many requests of one key may wait.
 	Places int64
 	// MaxWait is how long a request waits at most.
 	MaxWait time.Duration
-	// DropOldest says who is refused where the line is full: of those that wait in this
-	// process the one that came first, instead of the one that comes.
+	// DropOldest: when the queue is full, the request that has waited longest in this process
+	// is refused instead of the new one.
 	DropOldest bool
 }
 
 // Defer says how requests that a limit has refused are kept.
 type Defer struct {
-	// Keep is how long one is kept at most; 0 with a Stream.
+	// Keep is how long a request is kept at most; 0 with a Stream.
 	Keep time.Duration
 	// Places of all keys of the rule together; 0 with a Stream means any number.
 	Places int64
@@ -118,18 +118,18 @@ type Defer struct {
 	PerKey int64
 	// MaxBody is how many bytes the body of a request may have.
 	MaxBody int64
-	// Stream of Redis to which requests are appended, for others to work off; "" means that
-	// they are sent later.
+	// Stream of Redis to which requests are appended, for other programs to process; "" means
+	// that they are sent later.
 	Stream string
 }
 
-// StatusRange is the HTTP statuses from From to To, both included.
+// StatusRange stands for the HTTP statuses from From to To, both included.
 type StatusRange struct{ From, To int }
 
 // Answer is how a refusal is answered. The zero value leaves everything to the
 // front end.
 type Answer struct {
-	// Status instead of the front end's own: 429, or 403 for Deny.
+	// Status to answer with; 0 means the front end's own: 429, or 403 for Deny.
 	Status int
 	// Unidentified: the request is refused because it lacks an identity that the rule counts
 	// by. It is UNAUTHENTICATED in gRPC, whatever the Status.
@@ -148,9 +148,10 @@ type Answer struct {
 	// Quota over this share of the window, 0.1 being a tenth; 0 is the front end's,
 	// negative means none. The Decision stays exact.
 	RetryJitter float64
-	// RetryAfter is, for a limit that Sheds, when a request may be admitted at the earliest.
+	// RetryAfter is, for a limit that Sheds, after how long a request may be admitted at the
+	// earliest.
 	RetryAfter time.Duration
-	// Nominal is, for a limit that is a ceiling or a block, the limit that clients
-	// are told.
+	// Nominal is, for a limit that is a ceiling or a block, the limit that clients are told
+	// about instead.
 	Nominal *Limit
 }

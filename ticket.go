@@ -6,38 +6,38 @@ import (
 	"strings"
 )
 
-// Ticket is what is left to do about an admitted request, for a front end that does not
-// see how the request ends: whoever asked comes back with the ticket, to this process or
-// to another one on the same store. Its text says it all; see MarshalText.
+// Ticket says what is left to do about an admitted request, for a front end that does not
+// see how the request ends: the service that asked comes back with the ticket, to this
+// process or to another one on the same store. Its text is complete; see MarshalText.
 //
-// Whoever has a ticket can give back what it is about. Hand it to those who asked, not to
-// their clients.
+// Whoever has a ticket can give back its charges. Hand it to the service that asked, not to
+// the clients of that.
 type Ticket struct {
 	taken taken
 	slots []Check
-	// recorded are charged, and kept in a record that the receipt names: settling the
-	// record settles all of them, once. others are charged beside it, and are settled by
-	// whoever settles the record.
+	// recorded are charges in a record of the store, which the receipt names: settling the
+	// record settles all of them, once. The caller that settles the record then adjusts
+	// others.
 	recorded, others []Check
-	// settled: all of them count as settled already, until they are.
+	// settled: all were charged to Limit.Settled as well.
 	settled bool
 }
 
-// Issue is Enter for front ends that do not see the end of a request: whoever asked settles
-// the ticket when it knows how the request ended, renews the slots meanwhile, or releases
-// them. What is never settled stays charged, and slots are free when their lease runs out.
-// The ticket is nil when nothing is left to do, or the request was refused.
+// Issue is Enter for front ends that do not see the end of a request: the service that asked
+// settles the ticket when it knows how the request ended. Until then it renews the slots, or
+// releases them. What is never settled stays charged, and slots are free when their lease runs
+// out. The ticket is nil when nothing is left to do, or the request was refused.
 //
-// What counts by status, or on an estimate, is kept as a reservation, for [ReserveTTL]. Until it
-// is settled, it is in flight: it refuses others and starts no Block. Use IssueSettled for callers
-// who may never come back.
+// Charges that depend on the status, or are estimates, are kept as a reservation, for
+// [ReserveTTL]. Until they are settled, the request is in flight: its charges count, and start no
+// Block. Use IssueSettled for callers that may never come back.
 func (g *Gate) Issue(ctx context.Context, r *Request) (Decision, *Ticket) {
 	return g.issue(ctx, r, false)
 }
 
-// IssueSettled is Issue for callers who may settle the ticket or never come back: until they do,
-// the request counts as if its outcome did, and as much as was estimated. So it may start a Block,
-// as after Decide.
+// IssueSettled is Issue for callers that may never come back: until they settle the ticket, the
+// request counts as if it had ended with an outcome that counts, at the estimated cost. So it may
+// start a Block, as with Decide.
 func (g *Gate) IssueSettled(ctx context.Context, r *Request) (Decision, *Ticket) {
 	return g.issue(ctx, r, true)
 }
@@ -59,9 +59,9 @@ func (g *Gate) issue(ctx context.Context, r *Request, settled bool) (Decision, *
 	return d, t
 }
 
-// markRecorded marks what is to be kept in one record: the first check that something
-// depends on at the end, and those that depend on it in the same way. It returns which were
-// marked as estimates before; nil if there is nothing to record.
+// markRecorded marks the checks to be kept in one record: the first one that depends on how the
+// request ends, and those that depend on it in the same way. It returns which checks were marked
+// as estimates before; nil if there is nothing to record.
 func markRecorded(checks []Check) (estimates []bool) {
 	var first Check
 	for i := range checks {
@@ -78,7 +78,7 @@ func markRecorded(checks []Check) (estimates []bool) {
 	return estimates
 }
 
-// endsLike reports whether c and as have the same true cost, whatever the outcome.
+// endsLike reports whether c and as have the same true cost for every outcome.
 func (c *Check) endsLike(as *Check) bool {
 	return c.Cost == as.Cost && c.Estimate == as.Estimate && c.source() == as.source() && slices.Equal(c.statuses(), as.statuses())
 }
@@ -120,10 +120,10 @@ func newTicket(checks []Check, estimates []bool, d *Decision) *Ticket {
 // Holds reports whether there are slots to renew and to release.
 func (t *Ticket) Holds() bool { return t != nil && len(t.slots) > 0 }
 
-// Settle ends the request of a ticket: what does not count by the outcome is given back,
-// estimates become the true cost, slots are released. It does so once: later calls, and
-// those after ReserveTTL, return ErrSettled. ErrElsewhere means that the counters are those
-// of another process. After any other error it may be called again.
+// Settle ends the request of a ticket: it gives back what does not count by the outcome,
+// replaces estimates by the true cost, and releases the slots. It does so once: later calls,
+// and those after ReserveTTL, return ErrSettled. ErrElsewhere means that another process has
+// the counters. After any other error it may be called again.
 func (g *Gate) Settle(ctx context.Context, t *Ticket, o Outcome) error {
 	if t == nil {
 		return nil

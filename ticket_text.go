@@ -11,7 +11,7 @@ import (
 // ticketText is what the text of a ticket begins with. What follows is JSON, in base64.
 const ticketText = "tt1_"
 
-// maxTicket is how long a text may be: no rule file makes one that is nearly as long.
+// maxTicket bounds the length of a text. Tickets of real rule files are much shorter.
 const maxTicket = 64 << 10
 
 var errTicket = errors.New("tidegate: the ticket is garbled")
@@ -26,14 +26,14 @@ type ticketParts struct {
 	Origin   Origin      `json:"g,omitempty"`
 	Place    uint16      `json:"p,omitempty"`
 	Apart    *Apart      `json:"a,omitempty"`
-	Raw      []rawLocal  `json:"u,omitempty"` // those of Apart.Local whose names, which have keys in them, are not UTF-8
+	Raw      []rawLocal  `json:"u,omitempty"` // the entries of Apart.Local whose names are not UTF-8, because of the keys in them
 	Slots    []checkPart `json:"s,omitempty"`
 	Recorded []checkPart `json:"r,omitempty"`
 	Others   []checkPart `json:"c,omitempty"`
 	Settled  bool        `json:"d,omitempty"`
 }
 
-// rawLocal is one of Apart.Local.
+// rawLocal is an entry of Apart.Local.
 type rawLocal struct {
 	Name  []byte `json:"k"`
 	Later int64  `json:"t"`
@@ -64,13 +64,14 @@ type checkPart struct {
 	Shared   Consistency   `json:"y,omitempty"`
 	Floor    int64         `json:"f,omitempty"`
 	MaxOver  time.Duration `json:"o,omitempty"`
-	// Fail is 1 more than the FailMode of the limit's terms: by that a fallback knows what it has
-	// counted itself. 0 means that it has no terms, or that an earlier version wrote the ticket.
+	// Fail is the FailMode of the limit's terms plus 1: by it a fallback knows whether it has
+	// counted the check itself. 0 means that there are no terms, or that an earlier version wrote
+	// the ticket.
 	Fail FailMode `json:"m,omitempty"`
 }
 
-// MarshalText implements [encoding.TextMarshaler]: letters, digits, "-" and "_", some
-// hundreds of them. Keys are in it, readable to whoever decodes it.
+// MarshalText implements [encoding.TextMarshaler]. The text is some hundred letters, digits,
+// "-" and "_". It contains the keys, which anybody can decode.
 func (t *Ticket) MarshalText() ([]byte, error) {
 	r := &t.taken.receipt
 	raw, err := json.Marshal(ticketParts{
@@ -162,7 +163,7 @@ func (p *checkPart) check(slot bool) (Check, error) {
 		if err != nil {
 			return Check{}, err
 		}
-		terms.AtEnd.Block = block // it is never asked: it says that what is settled counts apart
+		terms.AtEnd.Block = block // it is never charged; with it the limit has a Limit.Settled
 	}
 	spec.Terms = terms
 	l, err := NewLimit(spec)

@@ -11,15 +11,15 @@ import (
 
 // Visit is an admitted request for which something is to be done at its end:
 // slots to give back, charges that depend on the status, estimates to settle.
-// Whoever got it from [Gate.Enter] calls End, once the request is over. All
-// methods may be called on a nil Visit, and by several goroutines.
+// The caller of [Gate.Enter] calls End when the request is over. All methods may
+// be called on a nil Visit, and by several goroutines.
 type Visit struct {
 	store Store
 	ctx   context.Context // outlives the request's
 	taken taken
 	slots *holding // nil means none
-	kept  []Check  // counted by status, or on an estimate
-	// settled: what is kept counts as settled already; see Limit.Settled.
+	kept  []Check  // charges that depend on the status, or are estimates
+	// settled: what is kept was charged to Limit.Settled as well.
 	settled bool
 
 	mu    sync.Mutex
@@ -34,21 +34,20 @@ type foundCost struct {
 
 // Outcome is how a request ended.
 type Outcome struct {
-	// Status of the answer; 0 when it is not known, as when the client left
-	// before there was one. What is counted by status then stays charged.
+	// Status of the answer; 0 when it is not known, for example because the client
+	// left before. Charges that depend on the status then stay.
 	Status int
-	// Cost is the true one of what was charged on an estimate, if CostKnown and
-	// nothing else was found; see Visit.Found. An estimate without a true cost
-	// stays charged.
+	// Cost is the true cost for estimates, if CostKnown is set and Visit.Found has
+	// told no other. An estimate without a true cost stays charged.
 	Cost      int64
 	CostKnown bool
-	// Void: nothing came of the request, as it reached nobody. Nothing stays
-	// charged of what this visit is about; see Charge.Return for the rest.
+	// Void: the request has reached nobody. All charges of the Visit are given back;
+	// see Charge.Return for the rest.
 	Void bool
 }
 
-// lingers reports whether c, of an admitted vector, leaves something to be done
-// at the end of the request.
+// lingers reports whether c, which was admitted, leaves something to do at the end
+// of the request.
 func (c *Check) lingers() bool {
 	switch {
 	case c.Advisory && c.Over: // not charged
@@ -96,7 +95,7 @@ func (v *Visit) Detach() {
 	}
 }
 
-// RenewEvery is how often the leases of the slots are renewed while they are
+// RenewEvery returns how often the leases of the slots are renewed while they are
 // held; 0 when there are none.
 func (v *Visit) RenewEvery() time.Duration {
 	if !v.Holds() {
@@ -105,8 +104,8 @@ func (v *Visit) RenewEvery() time.Duration {
 	return v.slots.every()
 }
 
-// Renew prolongs the leases of the slots now. It is done by itself, by the clock
-// of the process; this is for those who have another, as tests have.
+// Renew prolongs the leases of the slots now. A Visit does so by itself, by the clock
+// of the process; Renew is for callers with another clock, such as tests.
 func (v *Visit) Renew(ctx context.Context) error {
 	if renewer, ok := v.renewer(); ok {
 		return renewer.Renew(ctx, v.taken.receipt, v.slots.slots)
@@ -127,7 +126,7 @@ func (v *Visit) ByStatus() bool {
 	return v != nil && slices.ContainsFunc(v.kept, func(c Check) bool { return c.byStatus() })
 }
 
-// Sources are where the true costs of the estimates are to be found, as in
+// Sources returns where to find the true costs of the estimates, in the form of
 // AtEnd.Settle, each of them once.
 func (v *Visit) Sources() []string {
 	if v == nil {
@@ -142,8 +141,8 @@ func (v *Visit) Sources() []string {
 	return all
 }
 
-// Found tells the true cost that one of the Sources gave, for End. It replaces
-// what that source gave before: of a stream, the last one counts.
+// Found sets the true cost that one of the Sources has given, for End. It replaces an
+// earlier one of the same source: in a stream, the last one counts.
 func (v *Visit) Found(source string, cost int64) {
 	if v == nil {
 		return
@@ -162,11 +161,11 @@ func (v *Visit) Found(source string, cost int64) {
 	v.found = append(v.found, foundCost{source, cost})
 }
 
-// End gives back the slots and what is not counted by the outcome, and settles
-// the estimates; what is more than estimated is charged unasked. What stays charged
-// is settled, and may start a Block from now on. The first call
-// counts, others do nothing. The error is the store's: what could not be given
-// back stays charged, a slot until its lease runs out.
+// End gives back the slots and the charges that do not count by the outcome, and
+// settles the estimates; a cost above the estimate is charged whether there is room or
+// not. What stays charged is then settled, and may start a Block. Only the first call
+// has an effect. The error is the store's: what could not be given back stays charged,
+// a slot until its lease runs out.
 func (v *Visit) End(o Outcome) error {
 	if v == nil {
 		return nil
@@ -181,8 +180,8 @@ func (v *Visit) End(o Outcome) error {
 	return v.end(o, nil)
 }
 
-// end makes the changes of the outcome. The charges of recorded are changed already, and what
-// counts as settled of them is not.
+// end adjusts all charges to the outcome. The charges of recorded were adjusted before, but not
+// those to their Limit.Settled.
 func (v *Visit) end(o Outcome, recorded []Check) error {
 	var p pending
 	if v.slots != nil {
@@ -202,7 +201,7 @@ func (v *Visit) end(o Outcome, recorded []Check) error {
 	return err
 }
 
-// settle counts as settled what stays charged of c: it may start a block from now on.
+// settle adds to p the change by which what stays charged of c counts in Limit.Settled.
 func (v *Visit) settle(p *pending, c *Check, o Outcome) {
 	if !c.unsettled() {
 		return
@@ -214,25 +213,25 @@ func (v *Visit) settle(p *pending, c *Check, o Outcome) {
 	p.change(v, Check{Key: c.Key, Limit: c.Limit.settled, Cost: counted}, v.trueCost(c, o))
 }
 
-// pending are changes that are made together, and the error of those that were not.
+// pending collects changes to be made in one call, and the error of those made before.
 type pending struct {
 	changes []Check
 	err     error
 }
 
-// change makes the charge of c one of cost.
+// change changes what c was charged to cost.
 func (p *pending) change(v *Visit, c Check, cost int64) {
 	c.Cost = cost - c.Cost
 	switch {
 	case c.Cost == 0:
-	case c.Cost < 0 && c.Limit.Turn(cost) > 0: // the turns of those that stay are before it
+	case c.Cost < 0 && c.Limit.Turn(cost) > 0: // give back only the turns after those that stay
 		p.err = errors.Join(p.err, v.store.Adjust(v.ctx, v.taken.receiptAt(v.taken.instantOf(&c)+c.Limit.Turn(cost)), []Check{c}))
 	default:
 		p.changes = append(p.changes, c)
 	}
 }
 
-// trueCost of a check by the outcome. It has ended: found stays as it is.
+// trueCost returns what c costs by the outcome. v has ended, so found does not change any more.
 func (v *Visit) trueCost(c *Check, o Outcome) int64 {
 	if o.Void {
 		return 0

@@ -13,8 +13,8 @@ import (
 const MaxClockOffset = 100 * time.Millisecond
 
 // Clock is how the wall clock of an instance compares with that of Redis. Decisions of Redis
-// do not depend on it. Those of the instance alone do: during an outage, its fixed windows
-// and quotas begin by its own clock.
+// do not depend on the clock of an instance. What an instance decides alone does: during an
+// outage, its fixed windows and quotas begin by its own clock.
 type Clock struct {
 	// Server is the master of a Redis Cluster, or the shard, whose clock differs most; "" if
 	// there is one server.
@@ -29,10 +29,10 @@ type Clock struct {
 // Known reports whether the clocks have been compared.
 func (c Clock) Known() bool { return chain.Clock(c).Known() }
 
-// Off reports whether they differ by more than MaxClockOffset for certain.
+// Off reports whether the clocks certainly differ by more than MaxClockOffset.
 func (c Clock) Off() bool { return chain.Clock(c).Beyond() > MaxClockOffset }
 
-// String tells the difference, as in "1.5s ahead of Redis".
+// String describes the difference, as in "1.5s ahead of Redis".
 func (c Clock) String() string {
 	if !c.Known() {
 		return "not compared with Redis"
@@ -60,7 +60,7 @@ func roundClock(d time.Duration) time.Duration {
 	return d.Round(10 * time.Microsecond)
 }
 
-// clockMemory is how long the best comparison counts.
+// clockMemory is how long the best comparison is used.
 const clockMemory = 15 * time.Second
 
 // clockWatch is what heartbeats have shown about the clock of this process.
@@ -71,13 +71,13 @@ type clockWatch struct {
 	mu  sync.Mutex
 	is  Clock     // under mu: the best of the recent comparisons
 	at  time.Time // under mu: when that was made
-	off bool      // under mu: the clocks differ, as was last told
+	off bool      // under mu: tell was last called because the clocks differ
 }
 
-// compared is called with each comparison. A heartbeat that took long says little: the one that
-// was answered fastest counts, for clockMemory, and as long as no later one contradicts it. Clocks
-// that differ do so until the offset itself is at most MaxClockOffset, so that the warning does
-// not come and go.
+// compared is called with each comparison. The heartbeat that was answered fastest is the most
+// exact: it is used for clockMemory, unless a later one contradicts it. Once the clocks differ,
+// the warning ends only when Offset itself is at most MaxClockOffset, so that it does not come
+// and go.
 func (w *clockWatch) compared(c chain.Clock) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -97,7 +97,7 @@ func (w *clockWatch) compared(c chain.Clock) {
 	}
 }
 
-// best returns the comparison that counts, and whether the clocks differ.
+// best returns the comparison in use, and whether the clocks differ.
 func (w *clockWatch) best() (is Clock, off bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

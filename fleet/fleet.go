@@ -11,9 +11,9 @@
 //
 // Every decision is made within a deadline, whatever Redis does. When Redis is away, each
 // instance goes on counting with its share of the limit, and charges Redis afterwards.
-// Instances count each other by heartbeats, and [Store.Members] lists them. Requests for the same key share a call, keys
-// that are ready together share a round trip, and refusals are remembered. The gateway of
-// `tidegate serve` uses the same Store.
+// Instances count each other by heartbeats, and [Store.Members] lists them. Requests for the
+// same key share a call, calls for several keys share a round trip, and refusals are
+// remembered. The gateway of `tidegate serve` uses the same Store.
 //
 // For Redis alone, one call per decision and an error when it does not answer, use package
 // store/redis.
@@ -48,86 +48,84 @@ type Shard = redis.Shard
 
 // Options of [Open]. Every field has a default.
 type Options struct {
-	// Shards are several servers that know nothing of each other, in place of the URL. Every
-	// key lives on one of them, which the names of all decide. When one does not answer, only
-	// what is counted there is decided in its absence.
+	// Shards are several independent servers, in place of the URL. Every key lives on one of
+	// them, which is chosen by the names of all. When one does not answer, OnStoreFailure
+	// decides only about what is counted there.
 	Shards []Shard
-	// Was are the shards before their list was changed: until it has been the new one
-	// everywhere for a period of the longest limit, keys that moved are decided by their
-	// former shard as well, and nobody has a fresh budget. A shard of both lists needs no URL
-	// here. A single Redis before shards is a list of one.
+	// Was are the shards before their list was changed: keys that moved are then decided by
+	// their former shard as well, so that nobody gets a fresh budget. Keep it until all
+	// instances have had the new list for a period of the longest limit. A shard of both
+	// lists needs no URL here. A single Redis before shards is a list of one.
 	Was []Shard
-	// Region is the name of the region that this instance is in, if the fleet is in several, each of
-	// which has a Redis of its own: limits that are [tidegate.Eventual] and say OnPartition
-	// are shared by all regions. Regions are the others, by the same names everywhere.
+	// Region is the name of the region of this instance, if the fleet is in several regions, each
+	// with a Redis of its own: all regions share the limits that are [tidegate.Eventual] and set
+	// OnPartition. Regions are the other regions; names must be the same everywhere.
 	Region  string
 	Regions []Region
-	// OnRegion is told when a region cannot be told what is counted here, or not all of it, and when
-	// it can again.
-	// It may be called from several goroutines, and must not call the Store.
+	// OnRegion is called when counts, or some of them, cannot be sent to a region, and when they
+	// can again. It may be called from several goroutines, and must not call the Store.
 	OnRegion func(RegionTrouble)
 	// Username and Password of Redis, if they are not in the URL.
 	Username, Password string
-	// PasswordFile has the password, if it is not in the URL nor in Password. It is read
-	// again for every connection, so that the password may be changed meanwhile.
+	// PasswordFile has the password, if neither the URL nor Password has it. It is read
+	// again for every connection, so that the password can be changed.
 	PasswordFile string
-	// Deadline is by when every decision has an answer; 0 means DefaultDeadline. One that
-	// is only queued behind others, in a burst, waits on for up to half a second, unless
-	// Redis says nothing for as long as the deadline.
+	// Deadline bounds how long a decision takes; 0 means DefaultDeadline. In a burst, a
+	// decision that is only queued behind others may wait up to half a second more, unless
+	// Redis is silent for as long as the deadline.
 	Deadline time.Duration
-	// OnStoreFailure is what decides when Redis does not, for limits without Terms; nil
-	// means tidegate.FailLocal. Limits of a rule file have their own. A Limiter's or Gate's
-	// own mode is not asked: this Store always has an answer.
+	// OnStoreFailure decides when Redis does not, for limits without Terms; nil means
+	// tidegate.FailLocal. Limits of a rule file have their own. The mode of a Limiter or Gate
+	// is never used, because this Store always has an answer.
 	OnStoreFailure *tidegate.FailMode
-	// Instances returns how many share the limits, this one included, where that is
-	// known better than by heartbeats; nil, or a result of 0, means by heartbeats.
+	// Instances returns how many instances share the limits, this one included, if the program
+	// knows that better than heartbeats tell; nil, or a result of 0, means by heartbeats.
 	Instances func() int
 	// Name is what operators call this instance, at most 64 bytes; "" means host:pid.
 	Name string
-	// Version is shown beside it; "" means the version of this module, if the build knows it.
+	// Version is shown beside Name; "" means the version of this module, if the build knows it.
 	Version string
-	// Rules returns the revision of the rules that this instance decides by, so that
-	// operators see which instances have which; nil means that there are none. Of a
-	// revision, 16 bytes are shown.
+	// Rules returns the revision of the rules that this instance decides by, for operators to
+	// see; nil means that there are none. The first 16 bytes are shown.
 	Rules func() string
-	// StateFile keeps on this machine what operators have ordered, so that it holds from the
-	// start on even while Redis is away: see [Follow]. "" means that Redis alone keeps it. A
-	// file that cannot be read is an error of Open.
+	// StateFile keeps on this machine what operators have ordered (see [Follow]), so that it
+	// is in force from the start even while Redis is away. "" means that only Redis keeps it.
+	// Open fails if the file cannot be read.
 	StateFile string
-	// OnMeasure is told of an order that cannot hold here: see [Follow]. It must not call
-	// the Store.
+	// OnMeasure is called with the reason if an order cannot be put in force here; see
+	// [Follow]. It must not call the Store.
 	OnMeasure func(error)
-	// Log is told when operators' orders cannot be shared or kept; nil means that nobody is.
+	// Log gets a line when operators' orders cannot be shared or kept; nil means no log.
 	Log *slog.Logger
-	// JoinLater: this instance is not counted among the others before [Store.Join].
-	// For programs that hand over to a successor.
+	// JoinLater: this instance is not counted among the others until [Store.Join] is called.
+	// It is for programs that hand over to a successor.
 	JoinLater bool
-	// OnState is told when Status changes, or when it becomes known why. It may be
+	// OnState is called when Status changes, or the reason becomes known. It may be
 	// called from several goroutines, one at a time, and must not call the Store.
 	OnState func(Health)
-	// OnUnasked is told when Redis works and cannot be asked about a limit, and when
+	// OnUnasked is called when Redis works but cannot be asked about a limit, and when
 	// that is over.
 	OnUnasked func(Unasked)
-	// OnLostLease is told when slots turn out to have been lost while they were held, and
-	// when that is over; not of each.
+	// OnLostLease is called when slots turn out to have been lost while they were held, and
+	// when that is over; not for each slot.
 	OnLostLease func(LostLease)
-	// OnEviction is told when a server turns out to have a maxmemory-policy by which it
-	// evicts counters, and when it has evicted keys, at most every few seconds. It must not
-	// call the Store.
+	// OnEviction is called when a server turns out to have a maxmemory-policy by which it
+	// may evict counters, and when it has evicted keys, at most every few seconds. It must
+	// not call the Store.
 	OnEviction func(Eviction)
-	// OnClock is told when the clock of this process turns out to differ from that of Redis
-	// by more than MaxClockOffset, and when that is over: see [Clock.Off]. It must not call
+	// OnClock is called when the clock of this process turns out to differ from that of Redis
+	// by more than MaxClockOffset, and when that is over; see [Clock.Off]. It must not call
 	// the Store.
 	OnClock func(Clock)
-	// OnCall is told how long each call of Redis for decisions took.
+	// OnCall is called with how long each call of Redis for decisions took.
 	OnCall func(took time.Duration)
-	// OnTake is told how long one in 64 decisions took, without the time in a queue.
+	// OnTake is called with how long one in 64 decisions took, without the time in a queue.
 	OnTake func(took time.Duration)
 
 	skew time.Duration // how far the wall clock of this process is ahead, in tests
 }
 
-// clock is the wall clock of this process; nil means the system's.
+// clock returns the wall clock of this process; nil means the system's.
 func (o *Options) clock() func() time.Time {
 	if o.skew == 0 {
 		return nil
@@ -140,7 +138,7 @@ func (o *Options) clock() func() time.Time {
 // Resetter. Use [Open]. Its methods may be called from any number of goroutines.
 type Store struct {
 	redis    *redis.Store
-	shared   chain.Shared // what is inside
+	shared   chain.Shared // redis, with the methods for layers
 	node     *node.Node
 	lease    *lease.Store
 	eventual *eventual.Store
@@ -217,13 +215,13 @@ func Open(url string, o Options) (*Store, error) {
 	return s, nil
 }
 
-// Join has this instance counted among those that share the limits, from now on.
+// Join makes the other instances count this one, from now on.
 func (s *Store) Join() {
 	s.joined.Store(true)
 	s.registry.Join()
 }
 
-// beat is told how each heartbeat went.
+// beat is called with the result of each heartbeat.
 func (s *Store) beat(err error) {
 	s.watch.beat(err)
 	s.split.Look()
@@ -233,13 +231,13 @@ func (s *Store) beat(err error) {
 	}
 }
 
-// Instances is how many share the limits, as far as is known: at least this one.
+// Instances returns how many instances share the limits, as far as is known: at least this one.
 func (s *Store) Instances() int {
 	n, _ := s.membership()
 	return n
 }
 
-// membership is Instances, and the rank of this one among them; -1 if that is not known.
+// membership returns Instances and the rank of this one among them; -1 if that is not known.
 func (s *Store) membership() (instances, rank int) {
 	instances, rank = s.registry.Membership()
 	if s.o.Instances != nil {
@@ -250,9 +248,9 @@ func (s *Store) membership() (instances, rank int) {
 	return instances, rank
 }
 
-// Close leaves the fleet and ends the connections. What was admitted without Redis and is not posted to it
-// yet is forgotten. What was counted of [tidegate.Eventual] limits is sent first, if Redis answers within
-// a second.
+// Close leaves the fleet and ends the connections. It first sends what was counted of
+// [tidegate.Eventual] limits, if Redis answers within a second. What was admitted without Redis, and
+// is not charged to it yet, is forgotten.
 func (s *Store) Close() error {
 	s.joined.Store(false)
 	if s.board != nil {
@@ -266,10 +264,10 @@ func (s *Store) Close() error {
 	return s.redis.Close()
 }
 
-// HandOver writes to a file what a successor of this process has to know while Redis is
-// away, what is counted locally, and what is to be posted to Redis; and what is counted of [tidegate.Split]
-// and [tidegate.Eventual] limits and what operators have ordered, in other files beside it. From then on it is the
-// successor's.
+// HandOver writes to a file what a successor of this process needs to decide while Redis is away:
+// what is counted locally, and what is still to be charged to Redis. Files beside it get what is
+// counted of [tidegate.Split] and [tidegate.Eventual] limits, and what operators have ordered. From
+// then on all this is the successor's.
 func (s *Store) HandOver(file string) error {
 	if err := s.split.HandOver(file + ofShares); err != nil {
 		return err
@@ -283,23 +281,23 @@ func (s *Store) HandOver(file string) error {
 	return s.node.HandOver(file)
 }
 
-// Ends of the names of other files: with what is counted of shares and of eventual limits, and with
-// what operators have ordered.
+// Suffixes of the files beside that of HandOver: for shares, for eventual limits, and for what
+// operators have ordered.
 const (
 	ofShares   = ".shares"
 	ofEventual = ".eventual"
 	ofBoard    = ".board"
 )
 
-// Resume says that nobody has taken over.
+// Resume undoes HandOver: no successor has taken over.
 func (s *Store) Resume() {
 	s.node.Resume()
 	s.eventual.Resume()
 	s.board.Resume()
 }
 
-// TakeOver reads what a predecessor wrote with HandOver. Call it before Join and before the
-// first request.
+// TakeOver reads the files that a predecessor wrote with HandOver. Call it before Join and before
+// the first request.
 func (s *Store) TakeOver(file string) error {
 	instances, err := s.node.TakeOver(file)
 	if err == nil {
@@ -308,13 +306,13 @@ func (s *Store) TakeOver(file string) error {
 	return errors.Join(err, s.split.TakeOver(file+ofShares), s.eventual.TakeOver(file+ofEventual), s.board.TakeOver(file+ofBoard))
 }
 
-// LocalFallback implements [tidegate.LocalFallback]: FailLocal is answered here.
+// LocalFallback implements [tidegate.LocalFallback]: this Store handles FailLocal.
 func (s *Store) LocalFallback() {}
 
 // Forget forgets the refusals that are remembered here. Call it when limits were changed.
 func (s *Store) Forget() { s.node.Forget() }
 
-// Waiting is how many requests wait in queues.
+// Waiting returns how many requests wait in queues.
 func (s *Store) Waiting() int64 { return s.queue.Waiting() }
 
 // Take implements [tidegate.Store]. A check with a MaxWait, or with a queue in its terms,
@@ -349,7 +347,7 @@ func (s *Store) Reset(ctx context.Context, checks []tidegate.Check) error {
 	return s.queue.Reset(ctx, checks)
 }
 
-// timed tells how long some decisions took.
+// timed measures how long some decisions take.
 type timed struct {
 	chain.Backend
 	tell func(time.Duration)

@@ -10,9 +10,9 @@ import (
 	"tidegate.dev/tidegate/internal/chain/board"
 )
 
-// Follow has a program hold to what operators order by the gateways of `tidegate serve` that
-// share its Redis: their bans and overrides are put in force in live, now and within a second
-// of every order, until the Store is closed. live is the [rules.Live] of the rules of a Gate.
+// Follow makes a program obey what operators order through the gateways of `tidegate serve` that
+// share its Redis: it puts their bans and overrides in force in live, now and within a second of
+// every order, until the Store is closed. live is the [rules.Live] of the rules of a Gate.
 //
 //	set, err := rules.Load("rules.yaml", rules.Config{})
 //	…
@@ -20,8 +20,8 @@ import (
 //	fleet.Follow(store, live)
 //	gate := tidegate.NewGate(live, store)
 //
-// A measure that cannot hold here, because the rules have changed or are others, is told to
-// [Options].OnMeasure, and the others hold.
+// If a measure cannot be put in force here, because the rules have changed or are others,
+// [Options].OnMeasure is called, and the other measures hold.
 //
 // [rules.Live]: https://pkg.go.dev/tidegate.dev/tidegate/rules#Live
 func Follow[M, P any](s *Store, live interface{ SetMeasures(all []M) []P }) {
@@ -40,13 +40,13 @@ func Follow[M, P any](s *Store, live interface{ SetMeasures(all []M) []P }) {
 		for _, p := range live.SetMeasures(measures) {
 			problems = append(problems, fmt.Errorf("%v", p))
 		}
-		s.Forget() // what was refused may no longer be
+		s.Forget() // what was refused before may pass now
 		told = s.cannotHold(problems, told)
 	})
 	s.board.Start()
 }
 
-// cannotHold tells of problems that were not told before, and returns all of them.
+// cannotHold calls OnMeasure with the problems that are not in told, and returns the texts of all.
 func (s *Store) cannotHold(problems []error, told map[string]bool) map[string]bool {
 	now := make(map[string]bool, len(problems))
 	for _, err := range problems {
@@ -77,7 +77,7 @@ func init() {
 	})
 }
 
-// openBoard opens what operators' orders travel by.
+// openBoard opens the board by which operators' orders reach all instances.
 func (s *Store) openBoard() (err error) {
 	s.board, err = board.Open(board.Options{
 		Table: s.shared.Table(), Self: board.Node{ID: s.registry.ID(), Name: s.name}, Members: s.followers, OnStart: s.registry.Beat, File: s.o.StateFile, Log: s.o.Log,

@@ -11,31 +11,31 @@ import (
 	"tidegate.dev/tidegate/internal/chain/node"
 )
 
-// healthWatch joins what requests and heartbeats say of Redis.
+// healthWatch combines what requests and heartbeats show of Redis.
 type healthWatch struct {
 	ask  func() (h node.Health, instances int, connection error)
 	tell func(Health)
 
 	mu     sync.Mutex
 	missed error                 // under mu: why heartbeats fail
-	since  time.Time             // under mu: they do
-	silent map[string]*oneServer // under mu: of several servers, those that heartbeats miss
-	told   string                // under mu: what was last told; "" is OK
-	reason bool                  // under mu: it was told why connections are of no use
+	since  time.Time             // under mu: when heartbeats began to fail
+	silent map[string]*oneServer // under mu: of several servers, those that have not answered the last heartbeats
+	told   string                // under mu: the summary of which tell was last called; "" is OK
+	reason bool                  // under mu: tell was called with why connections fail
 }
 
-// oneServer is a server, of several, that heartbeats miss.
+// oneServer is one of several servers that has not answered the last heartbeats.
 type oneServer struct {
 	why   error
 	since time.Time
 	times int
 }
 
-// missedBeats is how many heartbeats in a row a server misses that is taken to be gone: one
-// alone gets lost on a busy machine.
+// missedBeats is how many heartbeats in a row a server must leave unanswered to count as down: a
+// single one may get lost on a busy machine.
 const missedBeats = 2
 
-// beat is told how each heartbeat went.
+// beat is called with the result of each heartbeat.
 func (s *healthWatch) beat(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -53,7 +53,7 @@ func (s *healthWatch) beat(err error) {
 	s.lookLocked()
 }
 
-// missLocked notes which servers a heartbeat has missed.
+// missLocked notes which servers have not answered a heartbeat.
 func (s *healthWatch) missLocked(servers map[string]error) {
 	before := s.silent
 	s.silent = make(map[string]*oneServer, len(servers))
@@ -67,12 +67,12 @@ func (s *healthWatch) missLocked(servers map[string]error) {
 	}
 }
 
-// turned is told when the node's state changes.
+// turned is called when the state of the node changes.
 func (s *healthWatch) turned(h node.Health) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if h.State == node.OK {
-		s.missed = nil // Redis answers; the next beat tells whether those, too
+		s.missed = nil // Redis answers; the next heartbeat shows whether it answers those, too
 	}
 	for _, server := range h.Servers {
 		if m := s.silent[server.Name]; m != nil && server.State == node.OK && server.Since.After(m.since) {
@@ -88,12 +88,12 @@ func (s *healthWatch) now() Health {
 	return s.healthLocked()
 }
 
-// lookLocked tells of a change.
+// lookLocked calls tell if the health has changed.
 func (s *healthWatch) lookLocked() {
 	is := s.healthLocked()
 	tells := is.summary()
 	changed := tells != s.told && (tells != OK || s.told != "")
-	// Connecting may take longer than a request waits.
+	// The reason may come later than the status, since connecting may take longer than a request waits.
 	if !changed && (is.Status == OK || is.Connection == nil || s.reason) {
 		return
 	}
@@ -103,7 +103,7 @@ func (s *healthWatch) lookLocked() {
 	}
 }
 
-// summary is the status, and of a part which one it is.
+// summary returns the status and, if it is Partial, the servers that are not OK.
 func (h *Health) summary() string {
 	tells := h.Status
 	for i := range h.Servers {
@@ -146,7 +146,7 @@ func (s *healthWatch) healthLocked() Health {
 	return is
 }
 
-// serversLocked says how several servers are, and what that makes of the whole.
+// serversLocked sets how each of several servers is doing, and what follows for the whole.
 func (s *healthWatch) serversLocked(is *Health, servers []node.ServerHealth) {
 	well := 0
 	var first *Server

@@ -9,13 +9,13 @@ import (
 	"tidegate.dev/tidegate/internal/chain"
 )
 
-// Member is an instance of the fleet as its last heartbeat described it, a few seconds ago at
-// most. Texts have no characters that a terminal takes for commands, whoever wrote them.
+// Member is an instance of the fleet as its last heartbeat described it, at most a few seconds
+// ago. Characters that a terminal takes for commands are removed from its texts.
 type Member struct {
-	ID   string // another one in every process
+	ID   string // differs in every process
 	Self bool   // it is this Store
-	// Known: it has told about itself. Older versions do not, and nothing below is known
-	// of those.
+	// Known: its heartbeat describes it. Those of older versions do not, and the fields below
+	// are then zero.
 	Known bool
 
 	Name    string // Options.Name
@@ -30,29 +30,29 @@ type Member struct {
 	// became OK or ceased to be.
 	Status string
 	Since  time.Time
-	// Out are masters of a Redis Cluster, or shards, that are not OK for it, the first few; OutCount is
+	// Out names the first few masters of a Redis Cluster, or shards, that are not OK for it; OutCount is
 	// how many there are.
 	Out      []string
 	OutCount int
 
 	Backlog      int64 // counters that something is still to be charged to
-	Leases       int   // that it holds
-	LeasedEvents int64 // that it may still admit by them
-	// Lag is how old what others know of its [tidegate.Eventual] limits is; 0 if it was not asked
-	// for any.
+	Leases       int   // leases that it holds
+	LeasedEvents int64 // events that it may still admit by these
+	// Lag is how old the knowledge of others is about what it has counted of [tidegate.Eventual]
+	// limits; 0 if it has counted nothing.
 	Lag time.Duration
-	// Follows: it holds to what operators order (see [Follow]), and Orders is up to which
-	// version of these. Whoever has a lower one than others is behind.
+	// Follows: it obeys what operators order (see [Follow]). Orders is the version of the orders
+	// that it has; an instance with a lower one than others is behind.
 	Follows bool
 	Orders  int64
-	// Instances that it counts: its share of a limit, where it decides alone, is one of so
-	// many.
+	// Instances is how many instances it counts: where it decides alone, its share of a limit
+	// is one in so many.
 	Instances int
 }
 
-// Members lists the instances that share the limits, by name. One that was closed is gone at
-// once, one that died after ten seconds. With members and an error, Redis, some masters
-// of a cluster or some shards have not answered. This instance is always among them, unless it has not joined.
+// Members lists the instances that share the limits, by name. An instance that was closed is gone
+// at once, one that died after ten seconds. If it returns an error as well, Redis, some masters of
+// a cluster or some shards have not answered. Once it has joined, this instance is always listed.
 //
 // A Store need not have joined to ask: see [Options].JoinLater.
 func (s *Store) Members(ctx context.Context) ([]Member, error) {
@@ -74,7 +74,7 @@ func (s *Store) Members(ctx context.Context) ([]Member, error) {
 	return all, err
 }
 
-// memberOf reads what an instance has told.
+// memberOf reads what an instance has told with its heartbeat.
 func memberOf(e chain.Entry, now time.Time) Member {
 	m := Member{ID: label(e.ID, maxName)}
 	r, ok := readRecord(e.About)
@@ -96,7 +96,7 @@ func memberOf(e chain.Entry, now time.Time) Member {
 	return m
 }
 
-// about is what this instance tells with a heartbeat.
+// about returns what this instance tells with a heartbeat.
 func (s *Store) about() string {
 	h := s.Health()
 	r := record{

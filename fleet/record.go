@@ -53,7 +53,7 @@ const (
 	maxOut     = 2 // servers that are named
 )
 
-// encode writes r, shortened as much as needed.
+// encode returns r as JSON, shortened as much as needed.
 func (r record) encode() string {
 	r.trim()
 	for {
@@ -61,7 +61,7 @@ func (r record) encode() string {
 		e := json.NewEncoder(&b)
 		e.SetEscapeHTML(false)
 		if e.Encode(r) != nil {
-			return "" // cannot be: there are only texts and numbers
+			return "" // cannot happen: there are only texts and numbers
 		}
 		if text := strings.TrimSpace(b.String()); len(text) <= chain.MaxAbout {
 			return text
@@ -115,7 +115,7 @@ const (
 	maxSeconds = 100 * 365 * 24 * 3600
 )
 
-// seconds are a time in JSON.
+// seconds is a duration in JSON.
 type seconds float64
 
 func secondsOf(d time.Duration) seconds {

@@ -15,44 +15,44 @@ import (
 	"tidegate.dev/tidegate/store/redis"
 )
 
-// Region is another region of a fleet in several, with a Redis of its own.
+// Region is another region of the fleet, with a Redis of its own.
 type Region struct {
 	Name string
-	// URL of its Redis, a single server or Sentinels. "" means that this instance does not reach it:
-	// somebody else in this region tells it what is counted here, such as `tidegate region-sync`.
+	// URL of its Redis, a single server or Sentinels. "" means that this instance does not send its
+	// counts there: another process of this region does, such as `tidegate region-sync`.
 	URL string
 }
 
-// RegionHealth is how far what is known of another region is behind.
+// RegionHealth is how far behind the counts of another region are here.
 type RegionHealth struct {
 	Name string
-	// Lag is how old the oldest thing is that was counted there and may not be known here.
+	// Lag is the age of the oldest count of that region that may be missing here.
 	Lag time.Duration
-	// Heard: Redis knows when it was heard of. Otherwise Lag counts from Open.
+	// Heard: Redis knows when it last heard of the region. Otherwise Lag counts from Open.
 	Heard bool
-	// CutOff: it has not been heard of for five seconds, so OnPartition of each limit decides.
+	// CutOff: Redis has not heard of it for five seconds, so OnPartition of each limit decides.
 	CutOff bool
 }
 
-// RegionTrouble is about a region that cannot be told what is counted here, or not all of it.
+// RegionTrouble reports a region to which counts, or some of them, cannot be sent.
 type RegionTrouble struct {
 	Region string
-	Why    error // nil means it can again, unless there is TooLarge
-	// TooLarge is how many counters have so many windows and instances that the region is not told
-	// of them: each region has the whole limit of those. It is reported at most once a minute.
+	Why    error // nil means that they can again, unless TooLarge is set
+	// TooLarge is how many counters have too many windows and instances to be sent: for those,
+	// each region has the whole limit. It is reported at most once a minute.
 	TooLarge int
 }
 
 var errRegions = errors.New("fleet: regions need a single Redis each, or Sentinels; not a cluster, nor shards")
 
-// regions are the others of a fleet in several.
+// regions watches the other regions, and sends counts to them.
 type regions struct {
 	watch  *region.Watch // nil if there are none
 	syncer *region.Syncer
 	stores []*redis.Store
 }
 
-// open begins to watch the others, and to tell those that have a URL.
+// open begins to watch the other regions, and to send counts to those that have a URL.
 func (r *regions) open(url string, own chain.Shared, o *Options) error {
 	checked := make([]redisurl.Region, len(o.Regions))
 	for i, other := range o.Regions {
@@ -90,7 +90,7 @@ func (r *regions) open(url string, own chain.Shared, o *Options) error {
 	return nil
 }
 
-// own is where this instance is; nil if there are no regions.
+// own returns the region of this instance; nil if there are no others.
 func (r *regions) own(o *Options) *eventual.Region {
 	if r.watch == nil {
 		return nil
@@ -118,8 +118,9 @@ func (r *regions) close() {
 	}
 }
 
-// Regions asks Redis when other regions were last heard of, also those that Options do not name: without
-// Options.Regions all, otherwise those that are heard of now. Health has what this instance goes by.
+// Regions asks Redis when it last heard of each other region, including regions that Options do not
+// name: all of those if Options.Regions is empty, otherwise those that are not cut off. Health has what
+// this instance decides by.
 func (s *Store) Regions(ctx context.Context) ([]RegionHealth, error) {
 	all := s.regions.health()
 	store := s.shared.Regions()
@@ -133,7 +134,7 @@ func (s *Store) Regions(ctx context.Context) ([]RegionHealth, error) {
 		switch i := slices.IndexFunc(all, func(r RegionHealth) bool { return r.Name == is.Name }); {
 		case i >= 0:
 			all[i] = is
-		case s.regions.watch == nil || !is.CutOff: // otherwise it was one, and has been taken out
+		case s.regions.watch == nil || !is.CutOff: // otherwise it is a former region
 			all = append(all, is)
 		}
 	}

@@ -11,13 +11,13 @@ import (
 	"tidegate.dev/tidegate/store/redis"
 )
 
-// Eviction is what a server does to counters when its memory is full.
+// Eviction reports that a server evicts keys when its memory is full, or may do so.
 type Eviction struct {
 	Server string // its address in a cluster, the name of a shard, otherwise "Redis"
 	// Policy is its maxmemory-policy, by which it may evict counters.
 	Policy string
-	// Evicted is how many keys it has evicted since it was last told of, of whatever prefix;
-	// 0 means it may.
+	// Evicted is how many keys, whatever their prefix, it has evicted since the last report; 0
+	// means that it may evict some.
 	Evicted int64
 }
 
@@ -26,21 +26,21 @@ func (e Eviction) String() string {
 }
 
 const (
-	// infoPause is between two looks at what the servers say about themselves.
+	// infoPause is the pause between two runs of INFO.
 	infoPause = 5 * time.Second
-	// infoLasts is how long it is shown what a server said.
+	// infoLasts is how long the result of INFO is shown.
 	infoLasts = 4 * infoPause
 )
 
-// servers watches what servers say about themselves, above all whether they evict keys. It
-// looks when it is told that they answer, beside the requests.
+// servers runs INFO on the servers, above all to see whether they evict keys. It does so in the
+// background, when it hears that they answer.
 type servers struct {
 	info func(context.Context) ([]redis.Info, error)
 	tell func(Eviction) // may be nil
 
 	mu      sync.Mutex
 	looking bool                  // under mu
-	next    time.Time             // under mu: not before
+	next    time.Time             // under mu: when INFO may be run next
 	seen    map[string]serverInfo // under mu: by server
 	evicted int64                 // under mu: since Open
 }
@@ -50,7 +50,7 @@ type serverInfo struct {
 	at time.Time
 }
 
-// look has the servers asked, unless that was done a moment ago.
+// look runs INFO in the background, unless that was done within infoPause.
 func (e *servers) look() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -79,9 +79,9 @@ func (e *servers) noteLocked(m redis.Info, now time.Time) {
 	e.seen[m.Server] = serverInfo{m, now}
 	grown := m.Evicted - before.Evicted
 	switch {
-	case !known: // what was evicted before is history
+	case !known: // what was evicted before the first look does not count
 		grown = 0
-	case grown < 0: // it was started anew
+	case grown < 0: // the server was restarted
 		grown = m.Evicted
 	}
 	e.evicted += grown
@@ -91,7 +91,7 @@ func (e *servers) noteLocked(m redis.Info, now time.Time) {
 	}
 }
 
-// warnings say which servers may evict counters.
+// warnings returns a sentence for each server that may evict counters.
 func (e *servers) warnings() (all []string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -110,7 +110,7 @@ func (e *servers) total() int64 {
 	return e.evicted
 }
 
-// shown is what servers said of late, by name.
+// shown returns the recent results of INFO, by name of the server.
 func (e *servers) shown(now time.Time) (all []redis.Info) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

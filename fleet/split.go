@@ -8,13 +8,12 @@ import (
 	"tidegate.dev/tidegate/store/memory"
 )
 
-// Split returns a store for programs that run as several instances and have no Redis. Of a limit
-// whose terms say [tidegate.Split], each instance has the share that the number of instances
-// leaves it; every other limit is counted whole, as in a store of this process. The counters
-// are in store.
+// Split returns a store for programs that run as several instances and have no Redis. A limit
+// whose terms say [tidegate.Split] is divided by the number of instances, and this instance has
+// one share; every other limit is counted whole in this process. The counters are in store.
 //
-// instances is asked at every decision. It may return another number at any time, as the
-// configuration of the program says; nobody is refilled by that.
+// instances is called for every decision. It may return another number at any time; that refills
+// nobody.
 //
 //	store := fleet.Split(memory.New(), func() int { return 5 })
 //	lim := tidegate.New(store, tidegate.MustLimit(tidegate.Spec{
@@ -22,7 +21,7 @@ import (
 //		Terms: &tidegate.Terms{Handling: tidegate.Handling{Consistency: tidegate.Split}},
 //	}))
 //
-// A Store of [Open] does so by itself, with the instances that it counts by heartbeats.
+// A Store of [Open] divides such limits by itself, by the instances that it counts by heartbeats.
 func Split(store *memory.Store, instances func() int) *SplitStore {
 	return &SplitStore{queue.New(split.New(chain.Adapt(store), split.Options{
 		Members: func() (int, int) { return instances(), -1 }, Local: store, Whole: true,

@@ -13,9 +13,9 @@ import (
 const maxBody = 64 << 10
 
 // bodyValue finds a value in a JSON body or in a form by the names of nested objects,
-// "a.b". The first call reads the body and puts one in its place that gives the handler
-// every byte; nothing else of r changes. It waits for the client to send it.
-// Fields that are there twice are missing, unless a JSON body says the same in both.
+// "a.b". The first call reads the body, for which it waits, and replaces r.Body by one
+// that gives the handler every byte; nothing else of r changes. A field that is there
+// twice counts as missing, unless a JSON body has the same value in both.
 func bodyValue(r *http.Request, path string) string {
 	body, ok := r.Body.(*headBody)
 	if !ok {
@@ -33,12 +33,12 @@ func bodyValue(r *http.Request, path string) string {
 	return text
 }
 
-// headBody is a body of which the head has been read: it is read again from
-// memory, and what comes after it from the connection.
+// headBody is a body whose head has been read ahead: the handler reads the head from
+// memory, and the rest from the connection.
 type headBody struct {
 	head   []byte
-	read   int             // how much of head was read again
-	err    error           // what followed head; nil means more
+	read   int             // how many bytes of head the handler has read
+	err    error           // the error after head; nil means that rest has more
 	json   jsonvalue.Value // head, if it is all of the body and valid
 	form   formvalue.Form  // the same of a form
 	rest   io.ReadCloser

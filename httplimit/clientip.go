@@ -79,8 +79,8 @@ func (c *ClientIP) key(r *http.Request) string {
 	return c.find(r).key(bits4, bits6)
 }
 
-// find walks from the peer towards the client for as long as it is told by
-// somebody trusted.
+// find returns the client: it walks from the peer through X-Forwarded-For as long
+// as the hop that wrote the next entry is trusted.
 func (c *ClientIP) find(r *http.Request) hop {
 	at := parseHop(r.RemoteAddr)
 	if c.trustsNobody() {

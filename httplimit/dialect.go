@@ -16,8 +16,8 @@ import (
 // seconds. A request that nothing limits, that an access rule refused or that the
 // fail mode decided gets no such headers: there are no numbers to report.
 //
-// A rule may have a ceiling above the limit that it tells: the headers then show
-// the limit, and an admitted request that is above it gets X-RateLimit-Soft: true.
+// A rule may have a ceiling above the limit that clients are told: the headers then
+// show the limit, and an admitted request above it gets X-RateLimit-Soft: true.
 type Dialect uint8
 
 const (
@@ -44,17 +44,17 @@ const (
 	NoHeaders
 )
 
-// valid reports whether d is dialects that can be sent together.
+// valid reports whether d is a combination of dialects that can be sent together.
 func (d Dialect) valid() bool {
 	return d == NoHeaders || d > 0 && d <= Draft11|Draft6|X
 }
 
-// Reset is how the dialects X and Draft6 tell a moment. The t of Draft11 and
-// Retry-After are always a delta.
+// Reset is how the dialects X and Draft6 write a time. The t of Draft11 and
+// Retry-After are always relative.
 type Reset uint8
 
 const (
-	// ResetDelta is in how many seconds: no clocks need to agree.
+	// ResetDelta is the number of seconds until then: clocks need not agree.
 	ResetDelta Reset = iota
 	// ResetEpoch is Unix time in seconds; all responses about one window name
 	// the same second, unless Options.RetryJitter spreads those of refusals.
@@ -111,7 +111,7 @@ type fields struct {
 	values []string
 }
 
-// mostFields is how many the dialects have together.
+// mostFields is how many fields all dialects have together.
 const mostFields = 9
 
 func (f *fields) set(name, value string) {
@@ -120,8 +120,8 @@ func (f *fields) set(name, value string) {
 	f.header[name] = f.values[n : n+1 : n+1]
 }
 
-// combined sets the headers of one dialect or several; one allocation, as draft11,
-// unless a time of its own has to be written.
+// combined sets the headers of one or several dialects. It allocates once, as draft11
+// does, unless it has to format a time.
 func (f headerStyle) combined(h http.Header, d *tidegate.Decision, p *policy, known *policies) {
 	cached := known.cache.find(p, p.left(d), p.reset(d))
 	out := fields{h, make([]string, 0, mostFields)}
@@ -155,7 +155,7 @@ func (f headerStyle) combined(h http.Header, d *tidegate.Decision, p *policy, kn
 	}
 }
 
-// at writes the moment after the decision as the style asks.
+// at formats the time that is after the decision by so much, as the style asks.
 func (f headerStyle) at(cached *cachedValue, d *tidegate.Decision, after time.Duration) string {
 	if f.reset == ResetEpoch {
 		return strconv.FormatInt(epoch(d, after, time.Now()), 10)
@@ -163,8 +163,8 @@ func (f headerStyle) at(cached *cachedValue, d *tidegate.Decision, after time.Du
 	return cached.number(ceilSeconds(after))
 }
 
-// resetAfter is the reset of the IETF dialects, where Retry-After should not
-// be earlier than it.
+// resetAfter returns the reset of the IETF dialects, in which Retry-After should not
+// be earlier than the reset.
 func resetAfter(d *tidegate.Decision) time.Duration {
 	if !d.OK && !d.Never {
 		return max(d.RetryAfter, 1) // Retry-After is never 0
@@ -172,7 +172,7 @@ func resetAfter(d *tidegate.Decision) time.Duration {
 	return d.ResetAfter
 }
 
-// reset is that in seconds, as Retry-After has it; slots have none.
+// reset returns resetAfter in seconds, rounded as for Retry-After; slots have none.
 func (p *policy) reset(d *tidegate.Decision) int64 {
 	switch {
 	case p.slots:
@@ -183,11 +183,11 @@ func (p *policy) reset(d *tidegate.Decision) int64 {
 	return ceilSeconds(d.ResetAfter)
 }
 
-// retrySeconds is the value of Retry-After.
+// retrySeconds returns the value of Retry-After.
 func retrySeconds(d *tidegate.Decision) int64 { return max(1, ceilSeconds(retryAfter(d))) }
 
-// retryAfter is when to come again after a refusal. Nobody knows when a slot comes free; the
-// lease, which the Decision has, is only the longest it can take.
+// retryAfter returns after how long to try again after a refusal. It is not known when a slot
+// comes free: the RetryAfter of the Decision is the lease, the longest that it can take.
 func retryAfter(d *tidegate.Decision) time.Duration {
 	if l := d.Limit; l != nil && l.Algorithm == tidegate.Concurrency {
 		return time.Second
@@ -203,10 +203,10 @@ func ceilSeconds(d time.Duration) int64 {
 	return max(s, 0)
 }
 
-// epoch is the second in which a moment after the decision falls. It is reckoned from the
-// store's time of the decision: our own clock, read a moment later, would now and again
-// show the last instant of a window as the next second. A store whose time is
-// not the wall clock's, as after a suspend, is not asked.
+// epoch returns the Unix time in seconds that is after the decision by so much. It counts from
+// the store's time of the decision: the clock of this process, read a moment later, would
+// sometimes show the last instant of a window as the next second. The store's time is not used
+// if it differs from the wall clock, as after a suspend.
 func epoch(d *tidegate.Decision, after time.Duration, now time.Time) int64 {
 	at := now.UnixNano()
 	store := d.Receipt.At/1024*1000 + d.Receipt.At%1024*1000/1024 // nanoseconds, if it is Unix time
@@ -216,6 +216,6 @@ func epoch(d *tidegate.Decision, after time.Duration, now time.Time) int64 {
 	return ceilSeconds(later(time.Duration(at)-clockSlack, after))
 }
 
-// clockSlack is how far past a full second still counts as that second: clocks
-// of two machines do not agree to the nanosecond, most windows end on a second.
+// clockSlack is how far past a full second still counts as that second: most windows
+// end on a full second, and the clocks of two machines differ a little.
 const clockSlack = 50 * time.Millisecond

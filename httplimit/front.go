@@ -7,16 +7,16 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// Front is the middleware taken apart, for front ends that answer on behalf of
-// another server: what to ask about a request, what to tell of the decision, and how to
-// refuse. Options.OnDecision and Options.Fate are not used. [Options.Front] makes it.
+// Front has the parts of the middleware, for front ends that answer on behalf of another
+// server: what to ask about a request, how to describe the decision, and how to refuse.
+// It does not use Options.OnDecision and Options.Fate. [Options.Front] makes one.
 type Front struct {
 	o     Options
 	known policies
 }
 
-// Front returns the parts of the middleware that o describes. The limits are those of a
-// Limiter, all of which every answer lists; a Gate has none to name.
+// Front returns the parts of the middleware that o describes. limits are those of a
+// Limiter, which every answer lists; for a Gate pass none.
 func (o Options) Front(limits ...*tidegate.Limit) *Front {
 	o.check()
 	return &Front{o: o, known: newPolicies(limits)}
@@ -28,8 +28,8 @@ func (f *Front) Key(r *http.Request, find KeyFunc) (key string, counted bool, er
 	return f.o.limiterKey(r, find)
 }
 
-// Ask calls f with what the middleware would ask a gate about r. The Request is valid until
-// f returns; it lies in memory that is used again.
+// Ask calls ask with what the middleware would ask a gate about r. The Request is valid only
+// until ask returns, because its memory is reused.
 func (f *Front) Ask(r *http.Request, ask func(*tidegate.Request)) {
 	a := gateRequests.Get().(*gateRequest)
 	a.fill(r, &f.o.ClientIP)
@@ -42,14 +42,14 @@ func (f *Front) Describe(h http.Header, d *tidegate.Decision) {
 	f.o.setLimitHeaders(h, d, f.known.of(d.Limit), &f.known)
 }
 
-// Answer answers a refusal to the client itself, exactly as the middleware does: a call of gRPC gets
-// a status of gRPC.
+// Answer sends a refusal to the client itself, exactly as the middleware does: a gRPC call gets a
+// gRPC status.
 func (f *Front) Answer(w http.ResponseWriter, r *http.Request, d *tidegate.Decision) {
 	f.o.refuse(w, r, d, f.known.of(d.Limit), &f.known)
 }
 
-// Refuse answers a refusal to a proxy that asks, headers of the dialect included: always by the status
-// of HTTP, whatever the request is that it asks about. A status of 0 means [Status].
+// Refuse sends a refusal, with the headers of the dialect, to a proxy that asks about r: always with an
+// HTTP status, even if r is a gRPC call. A status of 0 means [Status].
 func (f *Front) Refuse(w http.ResponseWriter, r *http.Request, d *tidegate.Decision, status int) {
 	if status == 0 {
 		status = Status(*d)
@@ -66,7 +66,7 @@ type Refusal struct {
 	Policy string
 	// Detail says why, in a sentence.
 	Detail string
-	// RetryAfter is when to come again, with RetryJitter; 0 if coming again would not help.
+	// RetryAfter is after how long to try again, with RetryJitter; 0 if that would not help.
 	RetryAfter time.Duration
 }
 

@@ -27,9 +27,9 @@ func Gate(gate *tidegate.Gate) func(http.Handler) http.Handler { return Options{
 // rule asks for them; a Matcher must not keep the Request or its Values.
 //
 // A request that a rule queues waits here for its turn. If its context ends first, because the
-// client leaves or by a deadline, the handler is not called, and the answer is 503. Of a request
-// over HTTP/1 with a body, net/http does not notice that the client has left before the body is
-// read. Slots are held as with Limit. A limit that counts by status
+// client leaves or by a deadline, the handler is not called, and the answer is 503. (If an HTTP/1
+// request has a body, net/http does not notice that the client has left until the body is read.)
+// Slots are held as with Limit. A limit that counts by status
 // counts the status that the client got. The request stays charged when there was none
 // (the client left, the handler panicked, the connection was hijacked) and when
 // Options.Fate says that the status is not the server's. An estimate is settled by the
@@ -80,8 +80,8 @@ func (h *gateHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.serve(w, r, d, visit)
 }
 
-// serveCharged serves a request whose charge is given back if Options.Fate reports it as
-// Unsent. If the handler panics, the charge stands and a does not return to the pool.
+// serveCharged serves a request, and gives its charge back if Options.Fate returns Unsent.
+// If the handler panics, the charge stands and a does not return to the pool.
 func (h *gateHandler) serveCharged(w http.ResponseWriter, r *http.Request, a *gateRequest) {
 	d, visit := h.gate.EnterCharged(r.Context(), &a.request, &a.charge)
 	h.serve(w, r, d, visit)
@@ -110,7 +110,7 @@ func (h *gateHandler) serve(w http.ResponseWriter, r *http.Request, d tidegate.D
 	recordVisit(visit, h.Fate, w, r, func(w http.ResponseWriter) { h.answer(w, withVisit(r, visit), d) })
 }
 
-// answer refuses the request, or waits for its turn and calls the handler.
+// answer refuses the request, or calls the handler, after waiting if the Decision says so.
 func (h *gateHandler) answer(w http.ResponseWriter, r *http.Request, d tidegate.Decision) {
 	h.observe(r, &d)
 	p := h.known.of(d.Limit)

@@ -10,9 +10,9 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// isGRPC reports whether r is a call of gRPC, whose client looks for the outcome in Grpc-Status and
-// takes a bare HTTP status of 429 for a server that is unavailable, and tries again at once. There is no
-// gRPC over HTTP/1, and calls of gRPC-Web have a type of their own: both are answered as HTTP.
+// isGRPC reports whether r is a gRPC call. Its client looks for the outcome in Grpc-Status; it takes a
+// bare HTTP status of 429 for an unavailable server, and tries again at once. Requests over HTTP/1 are
+// never gRPC, and gRPC-Web has a content type of its own: both get HTTP answers.
 func isGRPC(r *http.Request) bool {
 	kind := r.Header["Content-Type"]
 	if r.Method != http.MethodPost || r.ProtoMajor < 2 || len(kind) != 1 {
@@ -26,7 +26,7 @@ func isGRPC(r *http.Request) bool {
 	return rest == "" || rest[0] == '+' || rest[0] == ';'
 }
 
-// The codes of gRPC that a refusal can have.
+// The gRPC codes that a refusal can have.
 const (
 	grpcInvalidArgument   = 3
 	grpcNotFound          = 5
@@ -37,8 +37,8 @@ const (
 	grpcUnauthenticated   = 16
 )
 
-// grpcCode returns the code of gRPC for a refusal. A call that does not say who is asking is
-// UNAUTHENTICATED, although HTTP has 400 for it: 401 would have to name a way to log in.
+// grpcCode returns the gRPC code for a refusal. A call that does not say who is asking is
+// UNAUTHENTICATED, although the HTTP status is 400: 401 would have to name a way to log in.
 func grpcCode(d *tidegate.Decision) int {
 	if errors.Is(d.Err, ErrMissing) || d.Err == nil && d.Limit != nil && d.Limit.Terms != nil && d.Limit.Terms.Answer.Unidentified {
 		return grpcUnauthenticated
@@ -46,8 +46,8 @@ func grpcCode(d *tidegate.Decision) int {
 	return codeOfStatus(Status(*d))
 }
 
-// codeOfStatus returns the code of gRPC for the status that an HTTP client would get. A limit that is used
-// up is RESOURCE_EXHAUSTED, also where its rule has another status for that, such as 402.
+// codeOfStatus returns the gRPC code for the status that an HTTP client would get. A limit that is used
+// up is RESOURCE_EXHAUSTED, even if its rule sets another status for that, such as 402.
 func codeOfStatus(status int) int {
 	switch status {
 	case http.StatusBadRequest:
@@ -67,12 +67,12 @@ func codeOfStatus(status int) int {
 	return grpcResourceExhausted
 }
 
-// maxPushback is the longest wait for which clients of gRPC are told to retry by themselves.
+// maxPushback is the longest wait after which gRPC clients are told to retry by themselves.
 const maxPushback = time.Minute
 
-// refuseGRPC answers a call without a message: headers with the outcome in them, and nothing else,
-// which gRPC takes for trailers. The body that a rule may have is not one that the client could
-// read; the sentence in it is sent as the message of the status.
+// refuseGRPC sends a trailers-only response: headers with the gRPC status, and no message. A gRPC
+// client could not read the body that a rule may have; it gets told.Detail as the message of the
+// status.
 func refuseGRPC(w http.ResponseWriter, told Refusal) {
 	h := w.Header()
 	h["Content-Type"] = []string{"application/grpc"}
@@ -82,9 +82,9 @@ func refuseGRPC(w http.ResponseWriter, told Refusal) {
 	w.WriteHeader(http.StatusOK)
 }
 
-// Pushback returns the value of grpc-retry-pushback-ms, by which gRPC servers tell clients in a
-// trailer when to retry: the wait in milliseconds, rounded up. It is -1, which means not to, if
-// the wait is longer than longest or coming again would not help.
+// Pushback returns the value of the trailer grpc-retry-pushback-ms, by which gRPC servers tell
+// clients when to retry: the wait in milliseconds, rounded up. It is -1, which means not to
+// retry, if the wait is longer than longest or trying again would not help.
 func (r Refusal) Pushback(longest time.Duration) string {
 	if r.RetryAfter <= 0 || r.RetryAfter > longest {
 		return "-1"

@@ -21,7 +21,7 @@ func (s *slot) watch(w http.ResponseWriter) http.ResponseWriter {
 	return watched
 }
 
-// canHijack looks where http.ResponseController would.
+// canHijack reports whether http.ResponseController could hijack the connection of w.
 func canHijack(w http.ResponseWriter) bool {
 	for {
 		switch t := w.(type) {
@@ -56,8 +56,8 @@ func (w watchedWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 // CloseNotify is for frameworks that panic without it, as gin does.
 func (w watchedWriter) CloseNotify() <-chan bool { return closeNotify(w.ResponseWriter) }
 
-// closeNotify looks for an http.CloseNotifier where http.ResponseController would. The
-// channel of a writer that has none stays silent.
+// closeNotify returns the channel of the http.CloseNotifier in w, found by unwrapping as
+// http.ResponseController does. If there is none, it returns a channel that stays silent.
 func closeNotify(w http.ResponseWriter) <-chan bool {
 	for {
 		switch t := w.(type) {

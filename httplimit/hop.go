@@ -68,7 +68,7 @@ func plainIPv4(s string) string {
 	return s[:i]
 }
 
-// isPort: nothing, or a colon and digits.
+// isPort reports whether s is empty, or a colon and digits.
 func isPort(s string) bool {
 	if s == "" {
 		return true
@@ -84,8 +84,8 @@ func isPort(s string) bool {
 	return true
 }
 
-// key is the address, or its network where that is wider: "192.0.2.1",
-// "2001:db8:1:2::/64".
+// key returns the address, or its network if the prefix is shorter than the address:
+// "192.0.2.1", "2001:db8:1:2::/64".
 func (h hop) key(bits4, bits6 int) string {
 	bits := bits6
 	switch {

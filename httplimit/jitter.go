@@ -8,12 +8,12 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// MostRetryJitter is how much later a client is told to come back at most, whatever the
-// window and the share of it: an hour spreads any number of clients of a month.
+// MostRetryJitter is the most that RetryJitter adds, whatever the window: an hour is enough
+// to spread any number of clients.
 const MostRetryJitter = time.Hour
 
-// alignedWindow is how long the window of l is if it ends for all clients at the same
-// moment, and 0 if it does not.
+// alignedWindow returns the length of the window of l if it ends for all clients at the same
+// time; otherwise 0.
 func alignedWindow(l *tidegate.Limit) time.Duration {
 	const day = 24 * time.Hour
 	switch l.Algorithm {
@@ -33,8 +33,8 @@ func alignedWindow(l *tidegate.Limit) time.Duration {
 	return 0
 }
 
-// told returns a refusal as the client is told of it: with RetryJitter, all its times are
-// later by the same. d itself stays exact.
+// told returns a refusal as the client is told of it: RetryJitter moves all its times by the
+// same amount. d itself stays exact.
 func (o *Options) told(d *tidegate.Decision, p *policy) tidegate.Decision {
 	late := *d
 	if p == nil || p.window == 0 || d.Never || d.Err != nil {
@@ -53,7 +53,7 @@ func (o *Options) told(d *tidegate.Decision, p *policy) tidegate.Decision {
 	return late
 }
 
-// later adds by, which is not negative, up to the longest time there is.
+// later returns d plus by, which is not negative, without overflow.
 func later(d, by time.Duration) time.Duration {
 	if d > math.MaxInt64-by {
 		return math.MaxInt64

@@ -53,8 +53,8 @@ func PathValue(name string) KeyFunc {
 	}
 }
 
-// lacksPathValues reports whether no router has matched r yet, or one that knows the name
-// but did not set its value.
+// lacksPathValues reports whether no router has matched r yet, or the router knows the name
+// but has not set its value.
 func lacksPathValues(r *http.Request, name string) bool {
 	return r.Pattern == "" || strings.Contains(r.Pattern, "{"+name+"}") || strings.Contains(r.Pattern, ":"+name)
 }

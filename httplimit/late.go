@@ -10,14 +10,14 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// A handler that returns without an answer was taken for one that answers 200, which is
-// what net/http sends then. In a framework it may be anything: handlers of echo return an
-// error, and the framework writes the status when all middleware is done; handlers of gin
-// write to a writer of gin's own. So the status is looked for there, and waited for.
+// When a handler returns without an answer, net/http sends 200. In a framework the status may
+// still become another one: handlers of echo return an error, and the framework writes the
+// status when all middleware is done; handlers of gin write to a writer of gin's own. So this
+// file looks for the status in writers below, and waits for it.
 
-// statusBelow returns the status that was written past this middleware, to a writer below
-// it, or that such a writer is going to write: gin's has one from the start, which is 200
-// until it is changed. It is 0 if there is none.
+// statusBelow returns the status that was written to a writer below this middleware, or that
+// such a writer is going to write: gin's has one from the start, which is 200 until it is
+// changed. It returns 0 if there is none.
 func statusBelow(w http.ResponseWriter) int {
 	for {
 		if known, ok := w.(interface{ Status() int }); ok {
@@ -35,8 +35,9 @@ func statusBelow(w http.ResponseWriter) int {
 	}
 }
 
-// answersLate reports whether somebody else may write the status after this middleware. Only
-// net/http's own writers are known to belong to nobody else.
+// answersLate reports whether a framework may write the status after this middleware has
+// returned. It is false for net/http's own writers, if the context has ended, and if
+// Options.Fate tells the outcome.
 func (s *visitRecorder) answersLate() bool {
 	return s.ctx.Err() == nil && s.fate == nil && !ofServer(s.writer)
 }
@@ -60,9 +61,9 @@ func ofServer(w http.ResponseWriter) bool {
 func (w recordingWriter) wrapped() http.ResponseWriter { return w.ResponseWriter }
 func (w watchedWriter) wrapped() http.ResponseWriter   { return w.ResponseWriter }
 
-// await leaves the visit to the status, which ends it when it is written through this
-// middleware. Until then the charge stays. What is not answered by the end of the request is
-// answered with 200, by the server.
+// await ends the visit when a status is written through this middleware. Until then the charge
+// stays. If there is none by the end of the request, the server answers with 200, and that
+// counts.
 func (s *visitRecorder) await() {
 	s.findCosts() // now: at the end the headers belong to the server
 	s.late.Store(true)
@@ -76,6 +77,6 @@ func (s *visitRecorder) await() {
 	context.AfterFunc(s.ctx, unanswered)
 }
 
-// lateness is how long after the end of its context a request may still be answered: a
-// middleware around this one may have ended the context, or the client by leaving.
+// lateness is how long await waits for a status after the context has ended: the client may
+// have left, or an outer middleware may have ended the context.
 const lateness = time.Second

@@ -34,14 +34,14 @@ type Options struct {
 	// status, usually Status(d), and the body. It must leave the body out for
 	// HEAD, as any handler.
 	Render func(w http.ResponseWriter, r *http.Request, d tidegate.Decision)
-	// OnRefusal may answer a request that a Gate refuses in a way of its own, for example by
-	// keeping it for later; it then returns true. Otherwise the refusal is answered as
-	// usual. nil means that all refusals are.
+	// OnRefusal may answer a request that a Gate refuses in its own way, for example by
+	// keeping it for later; it then returns true. If it is nil or returns false, the refusal
+	// is answered as usual.
 	OnRefusal func(w http.ResponseWriter, r *http.Request, d tidegate.Decision) (answered bool)
-	// OnDecision is told every decision before it is acted on, including those
-	// that the fail mode made (d.Err says why) and requests refused for want of
-	// a key (d.Err is ErrMissing). It is called by many goroutines at once and
-	// the request waits for it.
+	// OnDecision is called with every decision before it is acted on, including
+	// those that the fail mode made (d.Err says why) and requests refused because
+	// they have no key (d.Err is ErrMissing). It is called by many goroutines at once,
+	// and the request waits for it.
 	OnDecision func(r *http.Request, d tidegate.Decision)
 	// Fate says, after the handler of a Gate has returned, what became of the
 	// request. It is for handlers that pass requests on, as a proxy does; nil

@@ -24,9 +24,9 @@ type policy struct {
 	draft6   string // 100;w=60, or "" when it has no window
 	capacity string
 	slots    bool
-	salt     uint64 // spreads the cached values of several limits
+	salt     uint64 // random: keeps the cached values of several limits apart
 	usual    usualProblem
-	terms    // what a rule says about it
+	terms    // what its rule says about it
 }
 
 // newPolicy returns the policy of l. It describes the limit that clients are told.
@@ -57,12 +57,12 @@ func newPolicy(l *tidegate.Limit, name string) *policy {
 	return p
 }
 
-// quota is the q of a policy: as much as can ever remain, so that r is never above it.
+// quota returns the q of a policy: the most that can ever remain, so that r is never above it.
 func quota(l *tidegate.Limit) int64 { return max(l.Events, l.Capacity()) }
 
-// window is the w of a policy in seconds, in which its quota comes back, rounded up:
-// rather a hint that is too strict than one that is too generous. 0: months and
-// years have no fixed length.
+// window returns the w of a policy: the seconds in which its quota comes back, rounded up,
+// because a hint should rather be too strict than too generous. It is 0 for months and
+// years, which have no fixed length.
 func window(l *tidegate.Limit) int64 {
 	if l.Algorithm != tidegate.Quota {
 		hi, lo := bits.Mul64(uint64(l.Period), uint64(quota(l)))
@@ -119,8 +119,8 @@ type policies struct {
 // recentBits is the size of the cache of policies used last, as a power of two.
 const recentBits = 6
 
-// newPolicies knows limits from the start. Limits that would have the same name
-// are numbered, so that a client can tell which one an entry is about.
+// newPolicies returns policies that know limits from the start. Limits that would have
+// the same name are numbered, so that a client can tell which one an entry is about.
 func newPolicies(limits []*tidegate.Limit) policies {
 	ps := policies{cache: new(valueCache), recent: new([1 << recentBits]atomic.Pointer[policy]), learned: new(sync.Map), learnedLen: new(atomic.Int64)}
 	var list11, list6 []string
@@ -168,7 +168,7 @@ func (ps *policies) of(l *tidegate.Limit) *policy {
 	return p
 }
 
-// learn is of for limits that are not in the cache.
+// learn returns what of does, for limits that are not in the cache, and adds them.
 func (ps *policies) learn(l *tidegate.Limit) *policy {
 	if p, ok := ps.learned.Load(l); ok {
 		return p.(*policy)

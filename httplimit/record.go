@@ -52,8 +52,8 @@ func (w recordingWriter) WriteString(s string) (int, error) {
 // CloseNotify is for frameworks that panic without it, as gin does.
 func (w recordingWriter) CloseNotify() <-chan bool { return closeNotify(w.ResponseWriter) }
 
-// ReadFrom lets io.Copy reach the server's own writer, which uses sendfile. A copy of
-// nothing sends no status.
+// ReadFrom lets io.Copy reach the server's own writer, which uses sendfile. Copying zero
+// bytes sends no status.
 func (w recordingWriter) ReadFrom(src io.Reader) (int64, error) {
 	status := w.recorder.answering(http.StatusOK)
 	n, err := io.Copy(w.ResponseWriter, src)
@@ -64,7 +64,7 @@ func (w recordingWriter) ReadFrom(src io.Reader) (int64, error) {
 }
 
 // FlushError is for http.ResponseController, which would otherwise flush past this writer, or
-// lose the error. What cannot be flushed sends no status.
+// lose the error. If the writer below cannot flush, no status is sent.
 func (w recordingWriter) FlushError() error {
 	status := w.recorder.answering(http.StatusOK)
 	err := http.NewResponseController(w.ResponseWriter).Flush()

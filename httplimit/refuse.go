@@ -15,10 +15,10 @@ import (
 // has no key; see [Refuse].
 var ErrMissing = errors.New("the request does not say who is asking")
 
-// Status is the status that a refusal is answered with: 429 when a limit is used
-// up, or can never admit what the request costs; 403 by an access rule; 503 when
-// the store could not tell, or there is not the capacity for all requests, for which the client
-// is not to blame; 400 for want of a key. A limit may have one of its own for the first two, in its Terms.
+// Status returns the HTTP status for a refusal: 429 when a limit is used up, or can
+// never admit the cost; 403 for an access rule; 503 when the store could not answer, or
+// a rule sheds load, since the client is not to blame; 400 for a request without a key.
+// The Terms of a limit may set another status for the first two.
 func Status(d tidegate.Decision) int {
 	usual := http.StatusTooManyRequests
 	switch l := d.Limit; {
@@ -50,10 +50,10 @@ const (
 	againEnd = " s."
 )
 
-// SlipHeader has the slip of a refusal: a text that the client can quote to whoever runs the
-// service, who can find out from it why the client was refused. The middleware makes none. If
-// the header of a response has one when the middleware refuses, the problem+json body has it too,
-// as its member slip.
+// SlipHeader is the header with the slip of a refusal: a text that the client can quote to the
+// operators of the service, who can find out from it why the client was refused. The middleware
+// does not make slips. If the response has one when the middleware refuses, the problem+json
+// body has it, too, as its member slip.
 const SlipHeader = "Refusal-Slip"
 
 // problem is the body of a refusal (RFC 9457).
@@ -66,9 +66,9 @@ type problem struct {
 	Slip     string   `json:"slip,omitempty"`
 }
 
-// refuse answers a request that may not pass. A Retry-After is left out where
-// coming again would not help: a cost that can never fit, a key that is missing.
-// A call of gRPC is answered in its own terms.
+// refuse answers a refused request. It leaves out Retry-After if trying again would not
+// help: the cost can never fit, or the key is missing. A gRPC call gets a gRPC status,
+// unless Options.Render is set.
 func (o *Options) refuse(w http.ResponseWriter, r *http.Request, d *tidegate.Decision, p *policy, known *policies) {
 	if o.Render == nil && isGRPC(r) {
 		refuseGRPC(w, o.refusal(w.Header(), d, p, known))
@@ -77,8 +77,8 @@ func (o *Options) refuse(w http.ResponseWriter, r *http.Request, d *tidegate.Dec
 	o.refuseWith(w, r, d, p, known, Status(*d))
 }
 
-// describeRefusal sets the headers of a refusal. It returns the decision that they tell, and
-// the seconds of Retry-After.
+// describeRefusal sets the headers of a refusal. It returns the decision that they describe,
+// and the seconds of Retry-After.
 func (o *Options) describeRefusal(h http.Header, d *tidegate.Decision, p *policy, known *policies) (told tidegate.Decision, retry int64) {
 	told = o.told(d, p)
 	o.setLimitHeaders(h, &told, p, known)
@@ -89,8 +89,8 @@ func (o *Options) describeRefusal(h http.Header, d *tidegate.Decision, p *policy
 	return told, retry
 }
 
-// refuseWith is refuse with a status of the front end's choice, which is never that of gRPC: a proxy
-// that asks about a call of gRPC goes by the HTTP status.
+// refuseWith is refuse with the HTTP status that the front end chooses, also for gRPC calls: a proxy
+// that asks about a gRPC call goes by the HTTP status.
 func (o *Options) refuseWith(w http.ResponseWriter, r *http.Request, d *tidegate.Decision, p *policy, known *policies, status int) {
 	h := w.Header()
 	_, retry := o.describeRefusal(h, d, p, known)
@@ -120,7 +120,7 @@ func (o *Options) refuseWith(w http.ResponseWriter, r *http.Request, d *tidegate
 	}
 }
 
-// bodies are for refusals to be written into: these are many when it matters.
+// bodies has buffers for the bodies of refusals, which are many under attack.
 var bodies = sync.Pool{New: func() any { return new([]byte) }}
 
 // render appends the body to b, as plain text or as JSON.
@@ -133,8 +133,8 @@ func (why *problem) render(b []byte, text bool) (body []byte, kind string) {
 
 const problemJSON = "application/problem+json"
 
-// appendJSON appends what json.Marshal returns. Refusals are many when it matters, and its
-// reflection takes longer than to decide.
+// appendJSON appends what json.Marshal would return, without reflection, which takes longer than
+// the decision.
 func (why *problem) appendJSON(b []byte) []byte {
 	b = appendString(append(b, `{"type":`...), why.Type)
 	b = appendString(append(b, `,"title":`...), why.Title)
@@ -175,7 +175,7 @@ func appendString(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
-// unescaped are the bytes that json.Marshal writes as they are, and that stand for themselves.
+// unescaped has the bytes that json.Marshal does not escape.
 var unescaped = func() (is [256]bool) {
 	for c := ' '; c <= '~'; c++ {
 		is[c] = !strings.ContainsRune(`"\<>&`, c)
@@ -183,8 +183,8 @@ var unescaped = func() (is [256]bool) {
 	return is
 }()
 
-// explain says no more of the limit than its name: with [NoHeaders] the numbers
-// are nobody's business.
+// explain returns the problem body of a refusal. It names the limit but not its numbers, which
+// [NoHeaders] is to hide.
 func explain(d *tidegate.Decision, p *policy, retry int64, status int) problem {
 	again := tryAgain + strconv.FormatInt(retry, 10) + againEnd
 	why := problem{Type: "about:blank", Title: http.StatusText(Status(*d)), Status: status}
@@ -224,7 +224,7 @@ func explain(d *tidegate.Decision, p *policy, retry int64, status int) problem {
 	return why
 }
 
-// usedUp says that nothing is left of p.
+// usedUp returns the sentence that nothing is left of p.
 func (p *policy) usedUp() string {
 	if p.slots {
 		return "All slots of the policy " + p.name + " are taken"

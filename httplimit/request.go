@@ -15,8 +15,8 @@ func (o Options) Request(r *http.Request) *tidegate.Request {
 	return &a.request
 }
 
-// HTTPRequest returns the request that q was made of by this package, for observers of a
-// Gate; nil when it was made by somebody else.
+// HTTPRequest returns the HTTP request that this package made q from, for observers of a
+// Gate; nil if q comes from elsewhere.
 func HTTPRequest(q *tidegate.Request) *http.Request {
 	if v, ok := q.Values.(*values); ok {
 		return v.request
@@ -24,7 +24,7 @@ func HTTPRequest(q *tidegate.Request) *http.Request {
 	return nil
 }
 
-// fill sets a to what rules can read of r.
+// fill sets a to what rules can read from r.
 func (a *gateRequest) fill(r *http.Request, client *ClientIP) {
 	a.values = values{request: r, client: client}
 	q := &a.request

@@ -32,8 +32,8 @@ func (s *singleValue) text() string {
 	return s.value
 }
 
-// header returns the value that all lines of that name have. It knows that the
-// server moves Host out of the others.
+// header returns the value that all lines of that name have. For Host it looks at r.Host,
+// to which the server moves that header.
 func header(r *http.Request, name string) string {
 	name = textproto.CanonicalMIMEHeaderKey(name)
 	if name == "Host" {
@@ -49,8 +49,8 @@ func header(r *http.Request, name string) string {
 	return s.text()
 }
 
-// addCGINames adds the lines of names that are the same to CGI and its like, where a dash
-// becomes an underscore: the server behind may not tell them apart.
+// addCGINames adds the lines of other names that are the same in CGI, where a dash becomes an
+// underscore: the server behind may not tell them apart.
 func (s *singleValue) addCGINames(h http.Header, name string) {
 	if !s.seen {
 		return
@@ -85,8 +85,8 @@ func fold(c byte) byte {
 	return c
 }
 
-// cookie returns the value that all cookies of that name have. A value is read as by
-// package http. One that http would drop is unclear, because others keep it.
+// cookie returns the value that all cookies of that name have, read as package http does. A
+// value that http would drop counts as conflicting, because other servers keep it.
 func cookie(r *http.Request, name string) string {
 	var s singleValue
 	for _, line := range r.Header["Cookie"] {
@@ -129,10 +129,10 @@ func cookieValue(v string) (string, bool) {
 	return v, true
 }
 
-// query returns the value that all parameters of that name have, without a map.
-// It must see what the handler will see, so a fuzz test compares it with url.ParseQuery.
-// What that drops (a semicolon, a bad escape) is unclear: others keep it, or take the
-// semicolon for a separator.
+// query returns the value that all parameters of that name have, without building a map. It
+// must see what the handler will see, so a fuzz test compares it with url.ParseQuery. What
+// that drops (a semicolon, a bad escape) counts as conflicting: other servers keep it, or
+// take the semicolon for a separator.
 func query(raw, name string) string {
 	var s singleValue
 	for raw != "" {
@@ -158,7 +158,8 @@ func query(raw, name string) string {
 	return s.text()
 }
 
-// addSemicolonParts adds a pair that is several pairs to servers where ; separates them.
+// addSemicolonParts adds a pair that contains semicolons as the servers read it for which ;
+// separates pairs.
 func (s *singleValue) addSemicolonParts(pair, name string) {
 	for more := true; more; {
 		var part string
@@ -172,6 +173,6 @@ func (s *singleValue) addSemicolonParts(pair, name string) {
 
 // isNamed reports whether a key of a query is the name, once decoded.
 func isNamed(key, name string) bool {
-	key, err := url.QueryUnescape(key) // nothing is copied where nothing is escaped
+	key, err := url.QueryUnescape(key) // allocates only if something is escaped
 	return err == nil && key == name
 }

@@ -5,9 +5,9 @@ import (
 	"sync/atomic"
 )
 
-// slot is held from before the handler is called until the request is over,
-// or, if the handler hijacked the connection, until that is closed. When the
-// client leaves, the request's context ends and what is held with it.
+// slot holds what a request holds from before the handler is called until the request
+// is over or, if the handler hijacked the connection, until that is closed. When the
+// client leaves, the request's context ends, and so does what is held.
 type slot struct {
 	held     held
 	hijacked atomic.Bool
@@ -15,8 +15,8 @@ type slot struct {
 
 // held is a *tidegate.Reservation, or a visitRecorder.
 type held interface {
-	Detach()       // do not end with the context
-	Cancel() error // at the end; counts once
+	Detach()       // no longer ends with the context
+	Cancel() error // ends it; only the first call has an effect
 }
 
 // serve calls f with a writer that notices hijacking, and frees the slot after,
@@ -32,7 +32,7 @@ func (s *slot) returned() {
 	}
 }
 
-// hijack keeps the slot past the request's context, which ends with the handler.
+// hijack keeps the slot beyond the end of the request's context, which ends with the handler.
 func (s *slot) hijack() {
 	s.held.Detach()
 	s.hijacked.Store(true)

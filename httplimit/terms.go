@@ -11,20 +11,20 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// terms are what headers and refusals need of the Terms of a limit.
+// terms is what headers and refusals need from the Terms of a limit.
 type terms struct {
 	rule     string
 	answer   tidegate.Answer
-	denies   bool        // an access rule
-	sheds    bool        // it refuses for want of capacity
-	silent   bool        // there are no numbers to show
-	written  headerStyle // how the answer wants headers written
-	ownStyle bool        // it wants a dialect or a reset of its own
-	ownReset bool
+	denies   bool            // an access rule
+	sheds    bool            // an access rule that sheds load
+	silent   bool            // there are no numbers to show
+	written  headerStyle     // how the Answer of the rule wants headers written
+	ownStyle bool            // written has a dialect or a reset
+	ownReset bool            // written has a reset
 	jitter   float64         // of the answer; 0 leaves it to the options
 	window   time.Duration   // aligned to the clock, at whose end all clients come back; 0 if it has none
 	nominal  *tidegate.Limit // that clients are told instead; nil means the limit itself
-	above    int64           // by how much its own capacity is above that
+	above    int64           // by how much the limit's own capacity is above that of nominal
 	blocks   bool            // it is a block, of which nothing remains
 }
 
@@ -61,7 +61,7 @@ var (
 	resets   = map[string]Reset{"delta": ResetDelta, "epoch": ResetEpoch}
 )
 
-// style returns f, changed to what the answer says about headers.
+// style returns f with the changes that the Answer of the rule asks for.
 func (t *terms) style(f headerStyle) headerStyle {
 	if !t.ownStyle {
 		return f
@@ -75,7 +75,7 @@ func (t *terms) style(f headerStyle) headerStyle {
 	return f
 }
 
-// left is what remains of the limit that clients are told.
+// left returns what remains of the limit that clients are told about.
 func (t *terms) left(d *tidegate.Decision) int64 {
 	if t.blocks {
 		return 0
@@ -91,7 +91,7 @@ func status(a tidegate.Answer, other int) int {
 	return other
 }
 
-// body is the answer's, filled in, and its type.
+// body returns the body of the rule's Answer, with its placeholders filled in, and its type.
 func (p *policy) body(d *tidegate.Decision, retry int64) (body, kind string) {
 	kind = p.answer.ContentType
 	if kind == "" || printable(kind) != kind {
@@ -124,8 +124,8 @@ func escape(name, kind string) string {
 	return name
 }
 
-// fill replaces {name} by its value, once: what a value says is not looked at
-// again. Braces around anything else stay.
+// fill replaces each {name} by its value. It does not replace anything inside of values, and
+// leaves braces around anything else as they are.
 func fill(text string, value func(name string) (string, bool)) string {
 	var b strings.Builder
 	for {

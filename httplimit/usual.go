@@ -8,8 +8,8 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// usualProblem is the problem+json body of most refusals by a policy, whose quota is used up, or
-// whose slots are taken. Only the seconds and the slip differ, so the rest is prepared.
+// usualProblem is the problem+json body of most refusals by a policy: its quota is used up, or its
+// slots are taken. Only the seconds and the slip differ, so the rest is prepared.
 type usualProblem struct {
 	status     int    // 0 if the policy has no such body
 	head, tail string // before the seconds, and after them up to the slip

@@ -5,9 +5,9 @@ import (
 	"sync/atomic"
 )
 
-// valueCache caches values of the field RateLimit: most of them were sent before, because a
-// limit has only so many states. Two that fall into the same entry replace each other, so
-// that the cache does not grow: 512 entries are some 60 KiB, for all limits of a handler.
+// valueCache caches values of the field RateLimit: a limit has only so many states, so most
+// values were sent before. Two values that fall into the same entry replace each other, so the
+// cache does not grow: its 512 entries take some 60 KiB, for all limits of a handler.
 type valueCache [1 << cacheBits]atomic.Pointer[cachedValue]
 
 const cacheBits = 9
@@ -23,9 +23,9 @@ type cachedValue struct {
 	resetAt          int // in text
 }
 
-// values returns the value of RateLimit for a client with so much remaining and a reset in
-// so many seconds, and list. The strings are shared, the array is the caller's own: it
-// becomes part of a header, where a handler may write.
+// values returns an array of two: the value of RateLimit for a client with so much remaining
+// and a reset in so many seconds, and list. The strings are shared, but the array is new: it
+// becomes part of a header, which a handler may change.
 func (ps *valueCache) values(p *policy, remaining, reset int64, list string) *[2]string {
 	cached, entry := ps.lookup(p, remaining, reset)
 	if cached != nil {
@@ -53,7 +53,7 @@ func (ps *valueCache) find(p *policy, remaining, reset int64) *cachedValue {
 
 // lookup returns the cached value, or nil, and its entry in the cache.
 func (ps *valueCache) lookup(p *policy, remaining, reset int64) (*cachedValue, *atomic.Pointer[cachedValue]) {
-	// Multiplying by odd numbers without a pattern spreads neighbours.
+	// Multiplying by random-looking odd numbers spreads neighbouring values.
 	mixed := p.salt + uint64(remaining)*0x9e3779b97f4a7c15 + uint64(reset)*0xd6e8feb86659fd93
 	entry := &ps[mixed>>(64-cacheBits)]
 	if cached := entry.Load(); cached != nil && cached.remaining == remaining && cached.reset == reset && cached.policy == p {

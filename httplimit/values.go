@@ -22,7 +22,7 @@ func (v *values) Value(name string) (string, bool) {
 
 func (v *values) find(name string) string {
 	r := v.request
-	if name == "ip" { // by far the most
+	if name == "ip" { // by far the most common
 		return v.client.key(r)
 	}
 	if path, ok := strings.CutPrefix(name, "body."); ok {

@@ -10,7 +10,7 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// visitRecorder follows a visit through the handler, to end it with what became of the request.
+// visitRecorder records the status that a handler sends, to end the visit with the outcome.
 type visitRecorder struct {
 	slot
 	visit    *tidegate.Visit
@@ -19,12 +19,12 @@ type visitRecorder struct {
 	header   http.Header         // of the answer
 	status   atomic.Int32        // of the answer; 0 means none yet
 	finished bool                // the handler has returned, and did not panic
-	late     atomic.Bool         // and had not answered: see await
-	fate     func() Fate         // called after that; nil means Served
+	late     atomic.Bool         // the handler had not answered when it returned; see await
+	fate     func() Fate         // called after the handler has returned; nil means Served
 }
 
-// unknown is the status of an answer that the client had left before, or that was not
-// written through this writer: no later status counts.
+// unknown is recorded when the client left before the answer, or the answer was not written
+// through this writer: no later status counts.
 const unknown = -1
 
 // recordVisit calls f with a writer that records what the end of the visit depends on, and
@@ -46,8 +46,8 @@ func recordVisit(visit *tidegate.Visit, fate func(*http.Request) Fate, w http.Re
 	s.finished = true
 }
 
-// returned ends the visit when the handler has returned or panicked, unless its status is
-// yet to come.
+// returned is called when the handler has returned or panicked. It ends the visit, unless the
+// status is yet to come.
 func (s *visitRecorder) returned() {
 	switch {
 	case s.hijacked.Load():
@@ -99,9 +99,9 @@ func (s *visitRecorder) findCosts() {
 	}
 }
 
-// answering returns the status to record for one that is about to be sent. It is unknown
-// if the client has left: a proxy's 502 to nobody must not count as the answer. After the
-// handler, others may have ended the context.
+// answering returns what to record for a status that is about to be sent. It is unknown if the
+// client has left: a proxy's 502 to nobody must not count as the answer. After the handler has
+// returned, an ended context does not show that: an outer middleware may have ended it.
 func (s *visitRecorder) answering(status int) int32 {
 	if s.ctx.Err() != nil && !s.late.Load() {
 		return unknown
@@ -116,7 +116,7 @@ func (s *visitRecorder) answered(status int) {
 	}
 }
 
-// settle keeps the first status. If that was awaited, it ends the visit.
+// settle records the first status. If await waits for it, it ends the visit.
 func (s *visitRecorder) settle(status int32) {
 	if s.status.CompareAndSwap(0, status) && s.late.Load() {
 		s.free()
