@@ -6,15 +6,15 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// maxAhead bounds how far ahead of its burst a bucket can be booked by waiters.
+// maxAhead bounds, in ticks, how far beyond its burst waiters can book a bucket ahead.
 const maxAhead = int64(time.Hour/time.Microsecond) * Micro
 
-// maxRefill is the longest that a bucket may take to refill.
+// maxRefill is the longest that a bucket may take to refill, in ticks.
 const maxRefill = int64(tidegate.MaxRefill/time.Microsecond) * Micro
 
-// BucketLaw is token_bucket (GCRA) and leaky_bucket (departure times). Both
-// keep one instant, the time at which all that was charged has drained. The level is what is
-// charged and has not drained, in ticks: 0 when nothing is used, Tau when all of it is.
+// BucketLaw is the law of token_bucket (GCRA) and leaky_bucket (departure times). Both keep
+// one instant, at which all that was charged will have drained. The level is what has not
+// drained yet, in ticks: 0 when nothing is used, Tau when everything is.
 //
 // An event takes Em = ⌈period/events⌉ ticks and n events take n·Em, so that a
 // burst can be spent one by one or at once, to the same effect, and never more.
@@ -22,21 +22,21 @@ type BucketLaw struct {
 	Em int64 // ticks an event takes
 
 	// Brim and Fits are Tau and Cap less the floor: the highest level, and the most events, that
-	// this law admits. The level is still read and stored by Tau and Cap.
+	// this law admits. States are still read and written by Tau and Cap.
 	Brim, Fits int64
 
 	Tau   int64 // ticks that capacity events take
 	Cap   int64 // events: the burst, or the one being served and those in the queue
 	Leaky bool  // admitted events leave one by one, Em apart
-	Raw   bool  // a state is an instant and nothing else: nothing is converted
+	Raw   bool  // RawTime: a state is only an instant, and is not converted between limits
 
 	// Widest is for states that do not say when they were written: the largest
 	// capacity of all laws that share the counter, tiers and overrides, and at
 	// least Cap. A higher level can only come from a clock that was set back.
 	// It is right only where one process knows all of these laws.
 	Widest int64
-	// Longest is the longest time in which a used-up bucket of any of these laws drains; 0
-	// means that it is not known.
+	// Longest is the longest that a used-up bucket of any of these laws takes to drain, in
+	// ticks; 0 means not known.
 	Longest int64
 }
 
@@ -44,8 +44,8 @@ type BucketLaw struct {
 type Bucket struct {
 	Drained int64 // GCRA's TAT: the instant at which the level is back at 0
 	Em      int64 // of the law it was written under
-	Ahead   bool  // the level was above any capacity: booked by waiters, or in debt
-	Written int64 // when it was written, which shows that a clock was set back; 0 means the store does not keep it
+	Ahead   bool  // the level was above Tau: booked ahead by waiters, or in debt
+	Written int64 // when it was written, to detect a clock that was set back; 0 if the store does not keep that
 }
 
 // NewBucketLaw makes the law of a token or leaky bucket.
@@ -85,9 +85,9 @@ func (l *BucketLaw) advance(s Bucket, now int64) (kept Bucket, at, level int64) 
 	return l.state(now, level), now, level
 }
 
-// decideAt returns the instant to decide about s at. If the clock was set back to before s was
-// written, that is when it was written, if less than the time of a burst is missing;
-// otherwise s is moved to now with its level. Neither refills anything.
+// decideAt returns the instant at which to decide. If the clock was set back to before s was
+// written, that is when s was written, if the step is smaller than the time of a burst;
+// otherwise s is moved to now and keeps its level. Neither refills anything.
 func (l *BucketLaw) decideAt(s Bucket, now int64) (kept Bucket, at int64) {
 	ahead := s.Written - now
 	switch {
@@ -100,7 +100,7 @@ func (l *BucketLaw) decideAt(s Bucket, now int64) (kept Bucket, at int64) {
 	return s, now
 }
 
-// maxLevel returns the highest level that s can have, at the pace it drains at.
+// maxLevel returns the highest level that s can have, at the pace at which it drains.
 func (l *BucketLaw) maxLevel(s Bucket) int64 {
 	highest := l.fullLevel(s.Em)
 	if s.Ahead {
@@ -109,7 +109,8 @@ func (l *BucketLaw) maxLevel(s Bucket) int64 {
 	return highest
 }
 
-// fullLevel returns the level of a used-up bucket at a pace: what is above it is booked ahead or a debt.
+// fullLevel returns the level of a used-up bucket that drains one event in em ticks; what is above
+// is booked ahead, or a debt.
 func (l *BucketLaw) fullLevel(em int64) int64 {
 	highest := l.widestLevel(em)
 	if l.Longest > 0 {
@@ -118,17 +119,17 @@ func (l *BucketLaw) fullLevel(em int64) int64 {
 	return highest
 }
 
-// widestLevel returns the level of a used-up bucket of the widest law, at a pace. Which law a raw
-// state was written under is not known.
+// widestLevel returns the level of a used-up bucket of the widest law, if an event drains in em
+// ticks. It is not known under which law a raw state was written.
 func (l *BucketLaw) widestLevel(em int64) int64 {
 	if l.Raw {
 		return max(l.Longest, l.Tau)
 	}
-	return mul(l.Widest, em) // another law's pace: none of them may have both
+	return mul(l.Widest, em) // em may be another law's: perhaps no law has both
 }
 
-// wait returns how far ahead a may be charged. A leaky bucket needs no other bound than its
-// capacity.
+// wait returns how many ticks ahead a may be charged. A leaky bucket is bounded by its capacity
+// alone.
 func (l *BucketLaw) wait(a Ask) int64 {
 	if l.Leaky {
 		return max(a.MaxWait, 0)
@@ -138,7 +139,7 @@ func (l *BucketLaw) wait(a Ask) int64 {
 
 func (l *BucketLaw) state(now, level int64) Bucket {
 	if level == 0 {
-		return Bucket{Em: l.Em} // nothing is used, also at an instant before now
+		return Bucket{Em: l.Em} // nothing is used, whatever the clock does
 	}
 	return Bucket{Drained: add(now, level), Em: l.Em, Ahead: level > l.fullLevel(l.Em), Written: now}
 }
@@ -229,11 +230,10 @@ func (l *BucketLaw) refuse(s Bucket, now, level int64, a Ask) Verdict {
 	return v
 }
 
-// Return gives back n events charged at the instant at, or, for a turn that was
-// booked ahead, due at it; in a leaky bucket every event has a turn of its own.
-// They still count for as long as the bucket takes to refill; after that there is
-// nothing to return. An at below 0 means the events charged last; of a leaky bucket these are
-// not known, and nothing is returned.
+// Return gives back n events that were charged at the instant at or, if they were booked ahead,
+// have their turn then; in a leaky bucket every event has a turn of its own. Events count only
+// until the bucket has refilled; after that nothing is returned. An at below 0 means the events
+// charged last; a leaky bucket does not know these, and returns nothing.
 func (l *BucketLaw) Return(s Bucket, now, at, n int64) Bucket {
 	if at < 0 {
 		if l.Leaky {
@@ -254,7 +254,7 @@ func (l *BucketLaw) Return(s Bucket, now, at, n int64) Bucket {
 	return l.state(now, max(0, level-mul(n, l.Em)))
 }
 
-// until returns s, written now, with another instant at which it has drained.
+// until returns s as of now, with another instant at which it will have drained.
 func (s Bucket) until(now, drained int64) Bucket {
 	if drained <= now {
 		return Bucket{Em: s.Em}
@@ -263,16 +263,16 @@ func (s Bucket) until(now, drained int64) Bucket {
 	return s
 }
 
-// returnTurn gives back the turns of n events of a leaky bucket, the first of which
-// is due at the instant at, if they are the last in the queue. If others leave after
-// them, their turns stay unused, whether their time has come or not, or two would leave
-// at once. An instant may be off by less than half a turn, because it was rounded.
+// returnTurn gives back the turns of n events of a leaky bucket, the first of which is due at
+// the instant at, if they are the last in the queue. If others follow, the turns stay unused,
+// due or not: otherwise two events would leave at once. at may be off by less than half a turn,
+// because it was rounded.
 func (l *BucketLaw) returnTurn(s Bucket, now, at, n int64) Bucket {
 	if at >= s.Drained || add(at, mul(n, s.Em)) < s.Drained-s.Em/2 {
 		return s
 	}
 	end := s.Drained - mul(n, s.Em)
-	if end < at-s.Em/2 { // more than was taken: those before it keep their turns
+	if end < at-s.Em/2 { // more events than were taken: those before keep their turns
 		end = at
 	}
 	if s.Em != l.Em { // more than this law holds drains at its own pace
@@ -281,18 +281,19 @@ func (l *BucketLaw) returnTurn(s Bucket, now, at, n int64) Bucket {
 	return l.state(now, max(0, end-now))
 }
 
-// Force charges n events unasked, into a debt of at most one capacity.
+// Force charges n events whether there is room or not, into a debt of at most one capacity.
 func (l *BucketLaw) Force(s Bucket, now, n int64) Bucket {
 	s, now, level := l.advance(s, now)
 	if level > l.Tau && s.Em != l.Em { // more than this law holds: at its own pace
 		own := *l
-		own.Em, own.Tau = s.Em, min(mul(l.Cap, s.Em), maxRefill) // no law holds longer
+		own.Em, own.Tau = s.Em, min(mul(l.Cap, s.Em), maxRefill) // no law allows more
 		return own.Force(s, now, n)
 	}
 	return l.state(now, max(level, min(add(level, mul(n, l.Em)), 2*l.Tau)))
 }
 
-// Successor returns the limit that follows the bucket of l, see [tidegate.Handling]; nil if none does.
+// Successor returns the Successor of l (see [tidegate.Handling]) if both are buckets of the same kind;
+// otherwise nil.
 func Successor(l *tidegate.Limit) *tidegate.Limit {
 	if l.Terms == nil || l.Terms.Handling.Successor == nil || l.Algorithm != tidegate.TokenBucket && l.Algorithm != tidegate.LeakyBucket {
 		return nil
@@ -304,8 +305,8 @@ func Successor(l *tidegate.Limit) *tidegate.Limit {
 	return next
 }
 
-// Follow returns s, of l, with at least as many events used as other, a bucket of the law before
-// l, has used; at most all of them.
+// Follow returns s, a state of l, with at least as many events used as other, a state of the law
+// before; at most all of them.
 func (l *BucketLaw) Follow(s Bucket, now int64, before *BucketLaw, other Bucket) Bucket {
 	_, _, used := before.advance(other, now)
 	least := min(mulDivCeil(used, l.Em, before.Em), l.Tau)

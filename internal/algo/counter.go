@@ -2,7 +2,7 @@ package algo
 
 import "tidegate.dev/tidegate"
 
-// CounterLaw is fixed_window and quota: a count per period, back to zero at once.
+// CounterLaw is the law of fixed_window and quota: a count per period, which starts at zero.
 type CounterLaw struct {
 	Events int64
 	Brim   int64 // how many may be used: Events less the floor
@@ -38,8 +38,8 @@ func (l *CounterLaw) Fit(s Counter, span Span, now int64, a Ask) int64 {
 	return a.copies(l.Brim - s.Count)
 }
 
-// Take grants what fits and charges it. now lies in span. What it returns is to
-// be kept even when nothing was granted: after a clock step it is relabelled.
+// Take grants what fits and charges it. now lies in span. The state that it returns must be
+// kept even if nothing was granted: after a clock step it belongs to another period.
 func (l *CounterLaw) Take(s Counter, span Span, now int64, a Ask) (Counter, Verdict) {
 	current, end := l.advance(s, span, now)
 	k := a.copies(l.Brim - current.Count)
@@ -64,8 +64,8 @@ func (l *CounterLaw) Take(s Counter, span Span, now int64, a Ask) (Counter, Verd
 	return s, v
 }
 
-// Return gives back n events charged in the period charged, if it is still the
-// one that counts.
+// Return gives back n events that were counted in the period charged, if that is still
+// the current one.
 func (l *CounterLaw) Return(s Counter, span, charged Span, now, n int64) Counter {
 	current, _ := l.advance(s, span, now)
 	if current.Start != charged.Start {
@@ -75,7 +75,7 @@ func (l *CounterLaw) Return(s Counter, span, charged Span, now, n int64) Counter
 	return current
 }
 
-// Force charges n events unasked, into a debt of at most one capacity.
+// Force charges n events whether there is room or not, into a debt of at most one capacity.
 func (l *CounterLaw) Force(s Counter, span Span, now, n int64) Counter {
 	s, _ = l.advance(s, span, now)
 	s.Count = max(s.Count, min(add(s.Count, n), 2*l.Events))

@@ -15,18 +15,18 @@
 // no caller by more than one extra period.
 package algo
 
-// Ask is what a request wants of one limit.
+// Ask is what a request asks of one limit.
 type Ask struct {
 	Cost    int64 // events per copy; 0 peeks
 	Copies  int64 // how many copies at most, at least 1
 	MaxWait int64 // ticks a bucket may be charged ahead
 }
 
-// unit is the cost that the answer is about: a peek asks about one event.
+// unit returns the cost that the answer is about: a peek asks about one event.
 func (a Ask) unit() int64 { return max(a.Cost, 1) }
 
-// copies is how many of the copies asked for fit into free. A peek takes
-// nothing, so that one that passes leaves as much for the next.
+// copies returns how many of the copies asked for fit into free events. A peek takes
+// nothing: if one fits, all do.
 func (a Ask) copies(free int64) int64 {
 	switch {
 	case free < a.unit():
@@ -46,7 +46,7 @@ type Verdict struct {
 	Delay     int64 // Wait if granted, Retry if not; Never if the cost is above the capacity
 }
 
-// Wait is until the first copy granted may go ahead.
+// Wait returns how long it is until the first granted copy may go ahead.
 func (v Verdict) Wait() int64 {
 	if v.Granted == 0 {
 		return 0
@@ -54,7 +54,7 @@ func (v Verdict) Wait() int64 {
 	return v.Delay
 }
 
-// Retry is until the refused ask would pass; 0 if it never will.
+// Retry returns how long it is until the refused ask would pass; 0 if it never will.
 func (v Verdict) Retry() int64 {
 	if v.Granted > 0 || v.Never() {
 		return 0

@@ -1,7 +1,7 @@
 package algo
 
-// Entry is what a record of one entry says, for a store that keeps it without a record. The
-// zero Entry is an empty record.
+// Entry is the content of a record with at most one entry, for a store that keeps it without a
+// record. The zero Entry stands for an empty record.
 type Entry struct {
 	Stamp, Count int64
 	Parts        int64 // as of the record
@@ -23,7 +23,7 @@ func (e Entry) Record(words *[EntryWords]uint64) Record {
 	return r
 }
 
-// Entry is what a record of at most one entry says. It reports false if r has more.
+// Entry returns the content of a record with at most one entry. It reports false if r has more.
 func (r *Record) Entry() (e Entry, ok bool) {
 	switch r.len() {
 	case 0:
@@ -41,8 +41,8 @@ func (r *Record) Entry() (e Entry, ok bool) {
 	return e, true
 }
 
-// SpendEntry is Spend by one entry. It is only sure of the count of a part: another event of a
-// log is mostly another entry.
+// SpendEntry is Spend for a record of one entry. It is not ok for a log, in which another event is
+// mostly another entry.
 func (l *RunsLaw) SpendEntry(e Entry, now, cost int64) (left, reset, at int64, ok bool) {
 	if l.exact() || e.Parts != l.parts.Parts || cost > l.log.Brim {
 		return 0, 0, 0, false

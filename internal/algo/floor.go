@@ -3,13 +3,13 @@ package algo
 // SetFloor makes a law grant only what leaves floor events. Used events are counted as
 // before.
 
-// SetFloor leaves floor events.
+// SetFloor makes l leave floor events.
 func (l *BucketLaw) SetFloor(floor int64) {
 	l.Fits = lessFloor(l.Cap, floor)
 	l.Brim = mul(l.Fits, l.Em)
 }
 
-// SetFloor leaves floor events.
+// SetFloor makes l leave floor events.
 func (l *CounterLaw) SetFloor(floor int64) { l.Brim = lessFloor(l.Events, floor) }
 
 // SetFloor leaves floor events.
@@ -21,7 +21,7 @@ func (l *RunsLaw) SetFloor(floor int64) {
 	l.parts.Brim = lessFloor(l.parts.Events, floor)
 }
 
-// SetFloor leaves floor slots.
+// SetFloor makes l leave floor slots.
 func (l *LeaseLaw) SetFloor(floor int64) { l.Brim = lessFloor(l.Slots, floor) }
 
 func lessFloor(all, floor int64) int64 { return max(0, all-max(0, floor)) }

@@ -6,7 +6,7 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// LeaseLaw is concurrency: slots in use, each on a lease that its holder
+// LeaseLaw is the law of concurrency: slots in use, each on a lease that its holder
 // renews. A lease is named by the instant at which it was taken.
 type LeaseLaw struct {
 	Slots int64
@@ -28,7 +28,7 @@ const LeasesHeader = 1
 // Held is how many leases the record holds, ended ones included.
 func (r *Record) Held() int { return int(r.Get(0)) }
 
-// taken is the instant that names the lease i, ends when it runs out.
+// taken returns the instant that names the lease i, and ends the one at which it runs out.
 func (r *Record) taken(i int) int64 { return int64(r.Get(1 + 2*i)) }
 func (r *Record) ends(i int) int64  { return int64(r.Get(2 + 2*i)) }
 
@@ -44,8 +44,8 @@ func (r *Record) vacate(i int) {
 	r.Set(0, uint64(last))
 }
 
-// advance forgets the leases that have ended. One that ends further ahead than
-// any lease can is cut to a full one: the clock was set back.
+// advance forgets the leases that have ended. A lease that ends later than a new one
+// would is shortened to that: the clock was set back.
 func (l *LeaseLaw) advance(r Leases, now int64) {
 	for i := r.Held() - 1; i >= 0; i-- {
 		if ends := r.ends(i); ends <= now {
@@ -92,8 +92,8 @@ func (l *LeaseLaw) Take(r Leases, now, at int64, a Ask) (Verdict, bool) {
 	return v, true
 }
 
-// retry is when enough leases have ended for cost slots to be free, if nobody
-// renews or releases.
+// retry returns when enough leases will have ended for cost slots to be free, if nobody
+// renews or releases one.
 func (l *LeaseLaw) retry(r Leases, cost int64) int64 {
 	must := int64(r.Held()) + cost - l.Brim
 	if must == 1 {
@@ -146,7 +146,7 @@ func (l *LeaseLaw) Idle(r Leases, now int64) bool {
 	return true
 }
 
-// HasName reports whether a lease of r is named by an instant from from to to.
+// HasName reports whether the name of a lease of r is between from and to, both included.
 func (l *LeaseLaw) HasName(r Leases, from, to int64) bool {
 	for i := range r.Held() {
 		if at := r.taken(i); from <= at && at <= to {

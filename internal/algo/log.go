@@ -6,7 +6,7 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// LogLaw is sliding_log: a stamp in µs per event, and the window (now-T, now].
+// LogLaw is the law of sliding_log: a stamp in µs per event, and the window (now-Period, now].
 type LogLaw struct {
 	Events        int64
 	Brim          int64 // how many may be used: Events less the floor
@@ -25,8 +25,8 @@ func NewLogLaw(l *tidegate.Limit) LogLaw {
 	return LogLaw{Events: l.Events, Brim: l.Events, Period: int64(l.Period / time.Microsecond), CountRejected: l.CountRejected}
 }
 
-// MaxEntries is the most entries a record can come to need under this law; one
-// written under a higher limit may hold more.
+// MaxEntries returns the most entries that a record can need under this law; a record
+// that was written under a higher limit may have more.
 func (l *LogLaw) MaxEntries() int { return int(2 * l.Events) }
 
 // advance drops what has left the window and returns the instant to decide at.
@@ -98,9 +98,9 @@ func (l *LogLaw) Reject(r Runs, now int64, a Ask) bool {
 	return l.stampAll(r, l.advance(r, now), a)
 }
 
-// stampAll stamps every copy, granted or not. The oldest events beyond the limit
-// make room: they decide nothing. What a higher limit stamped beyond this one
-// stays as many, since the next ask may come under that one again.
+// stampAll stamps every copy, granted or not. The oldest events beyond the limit are
+// dropped, because they no longer matter. If a higher limit has stamped more events than
+// this one allows, that many stay: the next ask may come under that limit again.
 func (l *LogLaw) stampAll(r Runs, us int64, a Ask) bool {
 	if l.Brim < l.Events && r.total() > l.Brim { // being refused does not use up what is below the floor
 		return true
@@ -140,8 +140,8 @@ func (l *LogLaw) retry(r Runs, cost int64) int64 {
 	return 0 // there is always such a stamp
 }
 
-// Return removes n stamps made at the instant at, if still in the window. Before 0, at means
-// those made last.
+// Return removes n stamps made at the instant at, if they are still in the window. An at below 0
+// means those made last.
 func (l *LogLaw) Return(r Runs, now, at, n int64) {
 	l.advance(r, now)
 	if at < 0 {
@@ -151,8 +151,8 @@ func (l *LogLaw) Return(r Runs, now, at, n int64) {
 	logShape.takeBack(r, at/Micro, n)
 }
 
-// Force stamps n events unasked, into a debt of at most one capacity. It
-// reports false as Take does.
+// Force stamps n events whether there is room or not, into a debt of at most one
+// capacity. It reports false as Take does.
 func (l *LogLaw) Force(r Runs, now, n int64) bool {
 	us := l.advance(r, now)
 	n = min(n, 2*l.Events-r.total())
@@ -172,7 +172,7 @@ func (l *LogLaw) Idle(r Runs, now int64) bool {
 		return true
 	}
 	gone := now/Micro - l.Period
-	if r.base() > gone { // no stamp is before the base; to look at the last would mostly miss the cache
+	if r.base() > gone { // quick: no stamp is before the base; reading the last one would mostly miss the cache
 		return false
 	}
 	last, _ := logShape.last(r)

@@ -6,14 +6,14 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// PartsLaw is sub_windows: counts of N whole parts of the window, and of the
-// part that is leaving it, weighed by how much of it is still in view or, with
-// Ceiling, whole.
+// PartsLaw is the law of sub_windows: counts of N whole parts of the window, and of
+// the part that is leaving it, which is weighed by how much of it is still in the
+// window or, with Ceiling, counts whole.
 type PartsLaw struct {
 	Events  int64
 	Brim    int64 // how many may be used: Events less the floor
 	Parts   int64
-	Part    int64 // µs; N parts are at least the period
+	Part    int64 // length in µs; all parts together are at least the period
 	Ceiling bool
 	scale
 }
@@ -31,7 +31,7 @@ func NewPartsLaw(l *tidegate.Limit) PartsLaw {
 	return PartsLaw{Events: l.Events, Brim: l.Events, Parts: n, Part: part, Ceiling: l.Ceiling, scale: newScale(part, l.Events)}
 }
 
-// partOf is how long each of n parts of a period is.
+// partOf returns the length of each of n parts of a period, rounded up.
 func partOf(period, n int64) int64 { return (period + n - 1) / n }
 
 // MaxEntries is the most entries a record can come to need.
@@ -59,8 +59,8 @@ func (l *PartsLaw) advance(r Runs, now int64) (part, off int64) {
 	return part, off
 }
 
-// relabel moves all counts such that the last one is in part. The oldest may
-// not weigh less by that, and leaves with the next.
+// relabel moves all counts so that the last one is in part. The oldest must not
+// weigh less after that, and leaves the window together with the next.
 func (l *PartsLaw) relabel(r Runs, part int64) {
 	last, _ := partsShape.last(r)
 	r.Shift(part - last)
@@ -77,7 +77,7 @@ func (l *PartsLaw) relabel(r Runs, part int64) {
 	r.Set(r.slot(0), r.Get(r.slot(0))+uint64(count))
 }
 
-// used is the estimate of what lies in the window.
+// used estimates how many events are in the window.
 func (l *PartsLaw) used(r Runs, part, off int64) int64 {
 	used := r.total()
 	if l.Ceiling || used == 0 {
@@ -164,8 +164,8 @@ func (l *PartsLaw) Return(r Runs, now, at, n int64) {
 	partsShape.takeBack(r, at/Micro/l.Part, n)
 }
 
-// Force charges n events unasked, into a debt of at most one capacity. It
-// reports false as Take does.
+// Force charges n events whether there is room or not, into a debt of at most one
+// capacity. It reports false as Take does.
 func (l *PartsLaw) Force(r Runs, now, n int64) bool {
 	part, off := l.advance(r, now)
 	n = min(n, 2*l.Events-l.used(r, part, off))

@@ -1,9 +1,9 @@
 package algo
 
-// Record is memory of a store for the state of a key: a row of words, all zero at
-// first, in one piece or in pages. The laws write numbers below 2^63 into it. In
-// memory every word written has its top bit set, because the same memory may have
-// been a table of slots before: a reader that comes late must find each of them busy.
+// Record is memory of a store for the state of a key: words, all zero at first, in one
+// piece or in pages. The laws write numbers below 2^63 into it. In memory every written
+// word has its top bit set, because the same memory may have been a table of slots
+// before: a late reader of slots must find each of them busy.
 type Record struct {
 	first []uint64 // all of it, or its first page
 	size  int      // in words
@@ -29,7 +29,7 @@ func NewRecord(words int) *Record { return &Record{first: make([]uint64, words),
 // SetWords makes r the record stored in words.
 func (r *Record) SetWords(words []uint64) { r.first, r.size = words, len(words) }
 
-// SetPages makes r the record stored in those pages whose numbers are listed.
+// SetPages makes r the record stored in the pages whose numbers are in list.
 func (r *Record) SetPages(list []uint64, pages []*Page) {
 	r.first, r.size = pages[list[0]&^topBit][:], len(list)*PageWords
 	r.list, r.pages = list, pages
@@ -57,7 +57,7 @@ func (r *Record) Set(i int, w uint64) {
 	*r.farWord(i) = w | topBit
 }
 
-// farWord is where the word i is beyond the first page.
+// farWord returns the word i, which is not in the first page.
 func (r *Record) farWord(i int) *uint64 {
 	return &r.pages[r.list[i/PageWords]&^topBit][i%PageWords]
 }
@@ -76,7 +76,8 @@ func (r *Record) Copy(dst *Record) {
 // whole reports whether the record is in one piece.
 func (r *Record) whole() bool { return r.size == len(r.first) }
 
-// Empty makes r an empty record. What lies behind the header is never read before it is written.
+// Empty makes r an empty record. It clears only the header: what is behind that is always written
+// before it is read.
 func (r *Record) Empty() {
 	for i := range RunsHeader {
 		r.Set(i, 0)

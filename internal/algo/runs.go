@@ -7,11 +7,11 @@ import "tidegate.dev/tidegate"
 // moved; an empty one is all zeros.
 //
 //	[0] base, added to every stamp
-//	[1] parts that stamps are numbers of <<48 | index of the oldest entry <<32 | entries in use
+//	[1] number of parts of the window <<48 | index of the oldest entry <<32 | entries in use
 //	[2] sum of all counts
 //	[3:] entries: (stamp-base) << bits | count
 //
-// Without parts, stamps are instants in µs. See [RunsLaw].
+// A stamp is the number of a part or, if the number of parts is 0, an instant in µs. See [RunsLaw].
 
 // RunsHeader is how many words a record has besides its entries.
 const RunsHeader = 3
@@ -23,13 +23,13 @@ func (r *Record) total() int64 { return int64(r.Get(2)) }
 // base may lie before the epoch: a word has 63 bits, the first is its sign.
 func (r *Record) base() int64 { return int64(r.Get(0)<<1) >> 1 }
 
-// Parts is into how many parts the window is cut; 0 means that stamps are in µs.
+// Parts returns into how many parts the window is divided; 0 means that stamps are in µs.
 func (r *Record) Parts() int64 { return int64(r.Get(1) >> 48) }
 
-// SetParts says what the stamps of a record are numbers of.
+// SetParts sets into how many parts the window is divided.
 func (r *Record) SetParts(n int64) { r.Set(1, uint64(n)<<48|r.Get(1)&(1<<48-1)) }
 
-// setRing replaces all of the second word but the parts.
+// setRing sets the index of the oldest entry and the number of entries.
 func (r *Record) setRing(head, n uint64) { r.Set(1, r.Get(1)>>48<<48|head<<32|n) }
 
 func (r *Record) head() uint64 { return r.Get(1) >> 32 & 0xffff }
@@ -52,7 +52,7 @@ func (p runPacking) at(r Runs, i int) (stamp, count int64) {
 	return p.stamp(r, w), int64(w & (1<<(p.bits&63) - 1))
 }
 
-// stamp is the one of the entry w.
+// stamp returns the stamp of the entry w.
 func (p runPacking) stamp(r Runs, w uint64) int64 { return r.base() + int64(w>>(p.bits&63)) }
 
 func (p runPacking) last(r Runs) (stamp int64, ok bool) {
@@ -147,8 +147,8 @@ func (p runPacking) takeLast(r Runs, n int64) {
 	}
 }
 
-// remove closes the gap of entry i, whose count is zero: empty entries would
-// pile up, and hold the key longer than what it used does.
+// remove removes entry i, whose count is zero: empty entries would pile up, and keep
+// the key for longer than its events count.
 func (r *Record) remove(i int) {
 	n := r.len() - 1
 	for ; i < n; i++ {
@@ -183,11 +183,10 @@ func (r *Record) InOrder() bool { return int(r.head())+r.len() <= r.room() }
 // Used is the sum of all counts held, expired ones included.
 func (r *Record) Used() int64 { return r.total() }
 
-// squeeze makes room in a record that may not grow: the window is cut into as
-// many equal cells as leave some of the entries free, and what lies in one cell is
-// counted at the last stamp in it. So nothing is held for longer than a cell too
-// long, however often this is done. It reports false when there is no room for
-// even one cell and what is just outside of it.
+// squeeze makes room in a record that may not grow: it divides the window into equal
+// cells, so few that some entries become free, and counts all events of a cell at its
+// last stamp. So no event counts for more than a cell too long, however often this is
+// done. It reports false if the record is too small for that (see minSqueeze).
 func (p runPacking) squeeze(r Runs, window int64) bool {
 	room := r.room()
 	if room < minSqueeze {
@@ -211,8 +210,8 @@ func (p runPacking) squeeze(r Runs, window int64) bool {
 	return kept < room
 }
 
-// minSqueeze is the fewest entries that a window is cut into: three cells, the
-// one that is leaving and the one to come.
+// minSqueeze is the fewest entries of a record that can be squeezed: three cells, the
+// one that is leaving the window and the one to come.
 const minSqueeze = 5
 
 // Valid reports whether the header of a record read from a file makes sense.

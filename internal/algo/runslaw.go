@@ -6,18 +6,17 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// RunsLaw is sliding_log or sub_windows. They are one family: their limits share
-// a counter, so that a change of algorithm or of parts refills nobody. A record is
-// kept in the resolution it was begun in until there is nothing left in it, with
-// one exception: stamps become counts when they are asked about as sub_windows,
-// which loses nothing. A sliding_log that finds counts reads them as strictly as
-// they can be, with Ceiling.
+// RunsLaw is the law of sliding_log or sub_windows. Limits of both share a counter, so
+// that a change of algorithm or of parts refills nobody. A record keeps the resolution
+// in which it was begun until it is empty, with one exception: when sub_windows finds
+// stamps, it turns them into counts, which loses no events. A sliding_log that finds
+// counts reads them in the strictest way, with Ceiling.
 //
-// (To convert counts into stamps, or into counts of other parts, would round them
-// up each time: two versions of a rule that take turns would hold a key for ever.)
+// (Counts are not converted into stamps or into counts of other parts: that would round
+// up each time, and two versions of a rule that take turns would hold a key for ever.)
 type RunsLaw struct {
 	log   LogLaw
-	parts PartsLaw // of sub_windows; without parts otherwise
+	parts PartsLaw // of sub_windows; for a sliding_log its Parts is 0
 }
 
 // NewRunsLaw makes the law of a sliding log or of sub-windows.
@@ -28,21 +27,21 @@ func NewRunsLaw(l *tidegate.Limit) RunsLaw {
 	return RunsLaw{log: LogLaw{Events: l.Events, Brim: l.Events, Period: int64(l.Period / time.Microsecond)}, parts: NewPartsLaw(l)}
 }
 
-// WithEvents returns the law of the same windows that admits n events, for counts of others who may
-// have a higher limit.
+// WithEvents returns the law of the same windows that admits n events, for merging counts of
+// instances that may have a higher limit.
 func (l *RunsLaw) WithEvents(n int64) RunsLaw {
 	other := *l
 	other.log.Events, other.parts.Events = n, n
 	return other
 }
 
-// exact reports whether it is a sliding log.
+// exact reports whether l is a sliding log.
 func (l *RunsLaw) exact() bool { return l.parts.Parts == 0 }
 
 // CountsRejected reports whether refused events are stamped as well.
 func (l *RunsLaw) CountsRejected() bool { return l.log.CountRejected }
 
-// Unit is how many µs the stamps of r are apart.
+// Unit returns how many µs a difference of 1 between stamps of r stands for.
 func (l *RunsLaw) Unit(r Runs) int64 {
 	if n := r.Parts(); n > 0 {
 		return partOf(l.log.Period, n)
@@ -148,8 +147,8 @@ func (l *RunsLaw) Return(r Runs, now, at, n int64) {
 	l.log.Return(r, now, at, n)
 }
 
-// Force charges n events unasked, into a debt of at most one capacity. It reports
-// false as Take does.
+// Force charges n events whether there is room or not, into a debt of at most one
+// capacity. It reports false as Take does.
 func (l *RunsLaw) Force(r Runs, now, n int64) bool {
 	if parts := l.lawFor(r, now); parts != nil {
 		return parts.Force(r, now, n)

@@ -5,8 +5,8 @@ import (
 	"math/bits"
 )
 
-// scale interpolates within a window of a length in µs. Its unit is 2^shift µs,
-// the smallest for which (2·events+1)·window stays below 2^53.
+// scale interpolates within a window. Its unit is 2^shift µs, the smallest for which
+// (2·events+1)·window stays below 2^53.
 type scale struct {
 	shift  uint
 	window int64 // in units
@@ -23,18 +23,19 @@ func newScale(us, events int64) scale {
 	}
 }
 
-// undivided is the scale of a window that counts whole until it ends: one unit, longer than
-// the window, so that every instant lies at its start.
+// undivided returns the scale of a window that counts whole until it ends: its one unit is longer
+// than the window, so that every instant is at the start.
 func undivided(us int64) scale { return scale{shift: uint(bits.Len64(uint64(us))), window: 1} }
 
-// Unit is the power of two of µs that a unit is, and the window in units, for a
-// store that has another machine interpolate.
+// Unit returns the shift of the unit, which is 2^shift µs, and the window in units, for
+// a store in which another machine interpolates.
 func (s *scale) Unit() (shift uint, window int64) { return s.shift, s.window }
 
 func (s *scale) units(us int64) int64 { return us >> s.shift }
 func (s *scale) micros(u int64) int64 { return u << s.shift }
 
-// weigh is ⌊count·overlap⌋ for a window that ends off units from now.
+// weigh returns ⌊count·overlap⌋ at off units into the next window, where overlap is the part of
+// the window that still counts.
 func (s *scale) weigh(count, off int64) int64 {
 	if count == 0 {
 		return 0
@@ -47,7 +48,7 @@ func (s *scale) weigh(count, off int64) int64 {
 	return int64(lo) / s.window
 }
 
-// admits is the first offset at which the weight of count is at most room, and
+// admits returns the first offset at which the weight of count is at most room, and
 // whether there is one within the window.
 func (s *scale) admits(room, count int64) (off int64, ok bool) {
 	switch {

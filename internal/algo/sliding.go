@@ -6,8 +6,8 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// SlidingLaw is sliding_window: two counts, the older weighed by how much of
-// its window is still in view or, with Ceiling, whole.
+// SlidingLaw is the law of sliding_window: two counts, of which the older is weighed by
+// how much of its window is still in view or, with Ceiling, counts whole.
 type SlidingLaw struct {
 	Events int64
 	Brim   int64 // how many may be used: Events less the floor
@@ -57,10 +57,10 @@ func (l *SlidingLaw) advance(s Sliding, now int64) view {
 	return v
 }
 
-// start is when the window of v starts, in µs.
+// start returns when the window of v starts, in µs.
 func (l *SlidingLaw) start(v view) int64 { return v.Window * l.Period }
 
-// used is the estimate of what lies in the sliding window.
+// used estimates how many events are in the sliding window.
 func (l *SlidingLaw) used(v view) int64 { return v.Cur + l.weigh(v.Prev, v.off) }
 
 // Fit is how many copies Take would grant.
@@ -69,8 +69,8 @@ func (l *SlidingLaw) Fit(s Sliding, now int64, a Ask) int64 {
 	return a.copies(l.Brim - l.used(v))
 }
 
-// Take grants what fits and charges it. What it returns is to be kept even when
-// nothing was granted: after a clock step it is relabelled.
+// Take grants what fits and charges it. The state that it returns must be kept even if
+// nothing was granted: after a clock step it belongs to another window.
 func (l *SlidingLaw) Take(s Sliding, now int64, a Ask) (Sliding, Verdict) {
 	at := l.advance(s, now)
 	used := l.used(at)
@@ -133,7 +133,7 @@ func (l *SlidingLaw) Return(s Sliding, now, at, n int64) Sliding {
 	return v.Sliding
 }
 
-// Force charges n events unasked, into a debt of at most one capacity.
+// Force charges n events whether there is room or not, into a debt of at most one capacity.
 func (l *SlidingLaw) Force(s Sliding, now, n int64) Sliding {
 	v := l.advance(s, now)
 	v.Cur += max(0, min(n, 2*l.Events-l.used(v)))

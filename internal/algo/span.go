@@ -37,7 +37,7 @@ func floorMod(a, b int64) int64 {
 	}
 }
 
-// SpanAt is the period of a fixed window or quota that holds the instant now.
+// SpanAt returns the period of a fixed window or quota that contains the instant now, in ticks.
 func SpanAt(l *tidegate.Limit, now int64) Span {
 	us := now / Micro
 	if l.Algorithm == tidegate.Quota {
@@ -65,7 +65,7 @@ func calendarSpan(l *tidegate.Limit, us int64) Span {
 	return span
 }
 
-// calendarDates are the first day of the period that today lies in, and of the next.
+// calendarDates returns the first day of the period that contains today, and of the next one.
 func calendarDates(l *tidegate.Limit, today date) (from, to date) {
 	y, m := today.y, today.m
 	switch l.Calendar {
@@ -107,7 +107,7 @@ func (a date) plus(days int) date {
 	return date{y, m, d}
 }
 
-// anchored is the anchor-th of the month, or its last day when it is shorter.
+// anchored returns the day anchor of the month, or its last day if the month is shorter.
 func anchored(y int, m time.Month, anchor int) date {
 	first := time.Date(y, m, 1, 0, 0, 0, 0, time.UTC)
 	last := first.AddDate(0, 1, -1).Day()
@@ -115,9 +115,9 @@ func anchored(y int, m time.Month, anchor int) date {
 	return date{y, m, min(anchor, last)}
 }
 
-// firstInstant is the µs at which the local date comes to be day or later, by
-// binary search over the seconds around it. Where it does so twice, because the
-// clock was turned back just after midnight, it is always the same of the two.
+// firstInstant returns the µs at which the local date becomes day or later, by binary
+// search over the seconds around it. If that happens twice, because the clock is turned
+// back just after midnight, it always finds the same of the two.
 func firstInstant(day date, loc *time.Location) int64 {
 	around := day.utc().Unix()
 	lo, hi := around-36*3600, around+36*3600

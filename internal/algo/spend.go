@@ -1,11 +1,11 @@
 package algo
 
-// The functions here are Take for nearly everything that a law is asked: one copy, now,
-// by a state that was written under this law and is neither ahead of it nor behind. They
-// compute what Take does without building an Ask and a Verdict, and without dividing.
+// The functions here are fast paths of Take, for nearly everything that a law is asked: one
+// copy, without waiting, by a state that was written under this law and is not of another
+// time. They compute what Take does without an Ask and a Verdict, and without dividing.
 
-// Spend is Take of a token bucket. It returns the level afterwards, which a refusal does
-// not change. sure is false when only Take can tell.
+// Spend is Take for a token bucket. It returns the level afterwards, which a refusal does not
+// change. If sure is false, call Take instead.
 func (l *BucketLaw) Spend(drained, now, cost int64) (level int64, ok, sure bool) {
 	level = max(0, drained-now)
 	if level > l.Brim || cost > l.Fits {
@@ -18,11 +18,11 @@ func (l *BucketLaw) Spend(drained, now, cost int64) (level int64, ok, sure bool)
 	return charged, true, true
 }
 
-// Left is how many events would still pass at that level.
+// Left returns how many events would still pass at a level.
 func (l *BucketLaw) Left(level int64) int64 { return int64(uint64(l.Brim-level) / uint64(l.Em)) }
 
-// Spend is Take by a count of the period that now lies in. It returns how many events
-// are left afterwards, or ok = false when only Take can tell.
+// Spend is Take for a count of the current period. It returns how many events are left
+// afterwards. If ok is false, call Take instead.
 func (l *CounterLaw) Spend(count, cost int64) (left int64, ok bool) {
 	if cost > l.Brim {
 		return 0, false
@@ -31,8 +31,8 @@ func (l *CounterLaw) Spend(count, cost int64) (left int64, ok bool) {
 	return left, left >= 0
 }
 
-// Spend is Take by counts of the window that now lies in, and tells when they have left the
-// view besides. ok is false when only Take can tell.
+// Spend is Take for counts of the current window. It returns how many events are left, and in how
+// long all have left the view. If ok is false, call Take instead.
 func (l *SlidingLaw) Spend(s Sliding, now, cost int64) (left, reset int64, ok bool) {
 	start := s.Window * l.Period
 	off := now/Micro - start
@@ -43,23 +43,24 @@ func (l *SlidingLaw) Spend(s Sliding, now, cost int64) (left, reset int64, ok bo
 	return left, (start+2*l.Period)*Micro - now, left >= 0
 }
 
-// raceTime is by how many µs a state may be ahead of a clock that was read just before
-// another caller charged it. A clock that was set back is further behind.
+// raceTime is the most, in µs, that a state may be ahead of now because another caller charged
+// it after this caller read the clock. A state that is further ahead shows that the clock was
+// set back.
 const raceTime = 1000
 
-// Spending is what Spend by a record comes to.
+// Spending is the result of Spend for a record.
 type Spending uint8
 
 const (
-	Unsure  Spending = iota // only Take can tell
+	Unsure  Spending = iota // call Take instead
 	Spent                   // there was room
 	TooFull                 // there would be room in a larger record
 )
 
-// Spend is Take by a record. It returns how many events are left, when all have left the window,
-// and the instant at which it has charged, which is later than now if another caller, whose clock
-// was read later, has charged r first. It does nothing unless it has spent, and without charge it
-// only tells what a Spend of the same would.
+// Spend is Take for a record. It returns how many events are left, in how long all have left the
+// window, and the instant at which it has charged: later than now if another caller has charged r
+// since now was read. It changes r only if the result is Spent and charge is set; without charge it
+// returns what it would do.
 func (l *RunsLaw) Spend(r Runs, now, cost int64, charge bool) (left, reset, at int64, s Spending) {
 	ring := r.Get(1)
 	if uint32(ring) == 0 || int64(ring>>48) != l.parts.Parts || cost > l.log.Brim {
@@ -71,7 +72,8 @@ func (l *RunsLaw) Spend(r Runs, now, cost int64, charge bool) (left, reset, at i
 	return l.parts.spend(r, ring, now, cost, charge)
 }
 
-// outermost are the words with the oldest and the last entry of a record with this second word.
+// outermost returns the indexes of the words with the oldest and the last entry of a record whose
+// second word is ring.
 func (r *Record) outermost(ring uint64) (oldest, last int) {
 	head, n := int(ring>>32&0xffff), int(uint32(ring))
 	if last = head + n - 1; last >= r.room() {
@@ -80,7 +82,7 @@ func (r *Record) outermost(ring uint64) (oldest, last int) {
 	return RunsHeader + head, RunsHeader + last
 }
 
-// after is the word behind that with an entry, round the ring.
+// after returns the index of the word after that of an entry, around the ring.
 func (r *Record) after(word int) int {
 	if word++; word == r.size {
 		return RunsHeader
@@ -170,9 +172,9 @@ func (l *PartsLaw) spend(r Runs, ring uint64, now, cost int64, charge bool) (lef
 	return left, l.expiry(part) - now, at, Spent
 }
 
-// within is how many µs now lies in a part, and the instant to charge at: the start of the part
-// if a clock that was read a moment later has begun it. ok is false if now is further before the
-// part, or behind it.
+// within returns how many µs after the start of a part now is, and the instant to charge at: the
+// start of the part if now is just before it, because another caller that read the clock later has
+// begun the part. ok is false if now is further before the part, or after it.
 func (l *PartsLaw) within(part, now int64) (off, at int64, ok bool) {
 	start := part * l.Part
 	off, at = now/Micro-start, now

@@ -18,7 +18,7 @@ const Never = math.MaxInt64
 // no sum of an instant and a few of the longest periods passes Never.
 const LastInstant = Never - 4*int64(tidegate.MaxPeriod/time.Microsecond)*Micro
 
-// Ticks is the ticks in d, rounded down; 0 for a negative d.
+// Ticks returns the ticks in d, rounded down; 0 for a negative d.
 func Ticks(d time.Duration) int64 {
 	if d <= 0 {
 		return 0
@@ -30,8 +30,8 @@ func Ticks(d time.Duration) int64 {
 	return us*Micro + ns*Micro/1000
 }
 
-// Instant is the ticks of t since the Unix epoch, held between 0 and
-// LastInstant: the instants that the laws can reckon with.
+// Instant returns the ticks of t since the Unix epoch, limited to 0 and LastInstant: the
+// instants that the laws can handle.
 func Instant(t time.Time) int64 {
 	s := t.Unix()
 	if s < 0 {
@@ -44,7 +44,7 @@ func Instant(t time.Time) int64 {
 	return min(s*1_000_000*Micro+ns/1000*Micro+ns%1000*Micro/1000, LastInstant)
 }
 
-// Duration is the shortest duration that has passed once ticks have.
+// Duration returns ticks as a duration, rounded up.
 func Duration(ticks int64) time.Duration {
 	if ticks <= 0 {
 		return 0

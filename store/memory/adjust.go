@@ -28,8 +28,8 @@ func (s *Store) Adjust(_ context.Context, r tidegate.Receipt, checks []tidegate.
 	return nil
 }
 
-// foreign reports whether r names slots that another process has. A layer that decides for
-// another store by this one writes receipts of its own, and sees to it itself.
+// foreign reports whether r names slots of another process. Layers that use this store in place of
+// another one write receipts of their own, and check that themselves.
 func (s *Store) foreign(r tidegate.Receipt, checks []tidegate.Check) bool {
 	if r.Instance == 0 || r.Instance == s.instance || r.Origin != tidegate.OriginStore {
 		return false
@@ -52,9 +52,9 @@ func (s *Store) adjust(lim *compiledLimit, k keyHash, now, at, cost int64) {
 	})
 }
 
-// withSlot calls change with the state of k while its slot is owned. A key that is not known
-// is inserted first, if create is set and there is room. If change reports that it lacks
-// memory, it is called again after some was reclaimed, or with last set if there is none.
+// withSlot calls change with the state of k while it owns the slot. If create is set, an unknown key
+// is inserted first, if there is room. If change reports that it lacks memory, it is called again
+// after some was reclaimed; with last set, if nothing can be.
 func (s *Store) withSlot(lim *compiledLimit, k keyHash, now int64, create bool, change func(lim *compiledLimit, g *segment, c cell, last bool) (cell, bool)) {
 	last := false
 	for attempt := 0; ; attempt++ {
@@ -107,7 +107,7 @@ func (s *Store) force(lim *compiledLimit, g *segment, c cell, now, n int64, sque
 	return lim.forceRecord(&lim.runs, g, c, now, n, squeeze)
 }
 
-// forceRecord charges n events unasked to a record, by law.
+// forceRecord charges n events to a record, by law, whether there is room or not.
 func (lim *compiledLimit) forceRecord(law *algo.RunsLaw, g *segment, c cell, now, n int64, squeeze bool) (cell, bool) {
 	for {
 		var room entryRoom

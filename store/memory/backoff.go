@@ -2,7 +2,7 @@ package memory
 
 import "tidegate.dev/tidegate/internal/algo"
 
-// backoff delays the next search after one that found nothing, for longer each time: a
+// backoff delays the next search for memory after one that found nothing, for longer each time: a
 // search takes as long as a thousand decisions, and there are thousands of segments.
 type backoff struct {
 	until  int64
@@ -24,8 +24,8 @@ func (p *backoff) record(found bool, now int64) {
 	p.until = now + p.length
 }
 
-// active reports whether another search would come too early. If the clock is set back, it
-// lasts no longer than intended.
+// active reports whether it is too early for another search. A clock that is set back does not
+// make the backoff longer.
 func (p *backoff) active(now int64) bool {
 	wait := p.until - now
 	return wait > 0 && wait <= p.length

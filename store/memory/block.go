@@ -5,11 +5,11 @@ import (
 	"unsafe"
 )
 
-// A store that is no longer small cuts its pages from blocks. Where possible these
-// are mapped from the system, not allocated from the Go heap, which may grow to
-// twice its live size before a collection, and so to twice the bound. They lie on
-// huge pages where the system has them: otherwise a table of millions of keys misses
-// the TLB at nearly every key, which costs as much as missing the cache.
+// A store that is no longer small cuts its pages from blocks. Where possible, blocks are
+// mapped from the operating system, not allocated from the Go heap, which may grow to twice
+// its live size before a collection, and so to twice the bound. They are on huge pages where
+// the system has them: otherwise a table of millions of keys misses the TLB for nearly every
+// key, which costs as much as a cache miss.
 const (
 	smallPages = 512 // allocated one by one: 768 KiB
 	hugePage   = 2 << 20
@@ -40,8 +40,8 @@ func (b *budget) cutLocked() *page {
 	return &cut[n/blockPages][n%blockPages]
 }
 
-// add returns a new block, which starts on a huge page. What lies
-// before is never touched, and so takes no memory.
+// add returns a new block, which starts on a huge page. The mapped memory before that is
+// never touched, and so takes no memory.
 func (b *blocks) add() *block {
 	all := b.alloc(blockBytes + hugePage)
 	start := uintptr(unsafe.Pointer(unsafe.SliceData(all)))

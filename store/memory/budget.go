@@ -12,9 +12,9 @@ import (
 // words of records. All pages are of one size, so that any table can use one that
 // another gives back, and the garbage collector has nothing to do.
 //
-// A reader without a lock may still be reading slots of a page that now holds
-// records. It finds them busy or vacant: each word of a record has the top bit set,
-// which is a slot's busyBit.
+// A reader without a lock may still be reading slots of a page that now holds records. It
+// finds them busy or vacant: each word of a record has the top bit set, which is the busyBit
+// of a slot.
 type page = algo.Page
 
 // chunk is a page as slots.
@@ -29,7 +29,7 @@ const (
 type budget struct {
 	max  int64
 	used atomic.Int64
-	kept atomic.Int64             // what nothing can be reclaimed from: bytes of tables that keep their exhausted keys, and of reservations
+	kept atomic.Int64             // bytes that cannot be reclaimed: of tables that keep their exhausted keys, and of reservations
 	all  atomic.Pointer[[]*page]  // by number; numbers start at 1, unused ones are nil
 	cut  atomic.Pointer[[]*block] // blocks in the order of the numbers of their pages
 
@@ -47,7 +47,7 @@ func (b *budget) open(max int64) {
 	b.blocks = new(blocks)
 }
 
-// spend takes bytes out of the budget, or reports false.
+// spend takes bytes from the budget for t, or reports false if it has not as many.
 func (b *budget) spend(t *table, bytes int64) bool {
 	if b.used.Add(bytes) > b.max {
 		b.used.Add(-bytes)
@@ -62,7 +62,7 @@ func (b *budget) giveBack(t *table, bytes int64) {
 	b.note(t, -bytes)
 }
 
-// note adds to what t holds.
+// note adds bytes to what t holds.
 func (b *budget) note(t *table, bytes int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -84,14 +84,13 @@ func (b *budget) keepExhausted(t *table, keeps bool) {
 	}
 }
 
-// freePages is how many pages there are left up to the bound.
+// freePages returns how many more pages fit into the budget.
 func (b *budget) freePages() int { return int((b.max - b.used.Load()) / pageBytes) }
 
-// A table that keeps its exhausted keys is rationed: it may hold at most so many times
-// what such tables leave for all. Nothing can be reclaimed from it, so it may not take the last of
-// the memory: however many such tables there are, the last sixteenth is for tables that
-// hold little; in a small store a quarter of it, beside a table that holds most. What other
-// tables hold counts as left, as they shed keys.
+// A table that keeps its exhausted keys is rationed, because nothing can be reclaimed from it: it
+// may hold at most ration times what all such tables leave free. So however many such tables there
+// are, the last sixteenth of the memory is for tables that hold little (in a small store, beside a
+// table that holds most, a quarter). What other tables hold counts as free, since they shed keys.
 const (
 	ration        = 15
 	smallShare    = 64                                                     // a table holds little up to this part of the memory, or
@@ -99,7 +98,7 @@ const (
 	reservedBytes = 64 << 10
 )
 
-// rationed reports whether t may not have one more page.
+// rationed reports whether t must not get another page.
 func (b *budget) rationed(t *table) bool {
 	if !t.keepsExhausted.Load() {
 		return false
@@ -139,8 +138,8 @@ func (b *budget) drop(t *table, number uint32) {
 	b.giveBack(t, pageBytes)
 }
 
-// page returns the page of that number. One in a block is found by reckoning: among millions of keys,
-// looking it up would miss the cache.
+// page returns the page of that number. A page in a block is found by arithmetic: with millions of keys,
+// looking it up in a list would miss the cache.
 func (b *budget) page(number uint32) *page {
 	if n := int(number) - smallPages - 1; n >= 0 && !raceEnabled {
 		return &(*b.cut.Load())[n/blockPages][n%blockPages]
@@ -148,7 +147,7 @@ func (b *budget) page(number uint32) *page {
 	return (*b.all.Load())[number]
 }
 
-// chunk returns the page as vacant slots. They keep their generations.
+// chunk returns the page as slots, all vacant. They keep their generations.
 func (b *budget) chunk(number uint32) *chunk {
 	c := (*chunk)(unsafe.Pointer(b.page(number)))
 	for i := range c {

@@ -20,8 +20,8 @@ type clock struct {
 	synced atomic.Int64 // ticks at which skew was last looked at
 }
 
-// skewEvery is how often the wall clock is looked at, skewLeast the smallest
-// step that is believed: reading two clocks is never quite simultaneous.
+// skewEvery is how often the wall clock is read, and skewLeast the smallest step that
+// counts: two clocks are never read at quite the same time.
 const (
 	skewEvery = 1_000_000 * algo.Micro
 	skewLeast = 1_000 * algo.Micro
@@ -35,7 +35,7 @@ func newClock(custom func() time.Time) clock {
 	return clock{start: start, base: algo.Instant(start)}
 }
 
-// now is the store's time in ticks.
+// now returns the store's time in ticks.
 func (c *clock) now() int64 {
 	if c.custom != nil {
 		return algo.Instant(c.custom())
@@ -54,7 +54,7 @@ func (c *clock) tryNow() (now int64, failed any) {
 	return c.now(), nil
 }
 
-// wall is the wall clock's ticks at the store's time now.
+// wall returns the wall clock, in ticks, at the store's time now.
 func (c *clock) wall(now int64) int64 {
 	if c.custom != nil {
 		return now

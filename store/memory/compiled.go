@@ -11,13 +11,13 @@ import (
 // compiledLimit is a limit as this store uses it: its table, and its numbers as a law of
 // package algo.
 //
-// Where there are thousands of limits, each decision misses the cache for its own: what a
-// token bucket is decided by comes first, in the 64 bytes of a cache line.
+// With thousands of limits, each decision misses the cache for its own limit: so the fields by
+// which a token bucket is decided come first, within the 64 bytes of a cache line.
 type compiledLimit struct {
 	limit  *tidegate.Limit
 	salt   uint64               // of the table
-	hotTag atomic.Uint64        // of the key in hot, or of one that was there
-	hot    atomic.Pointer[slot] // where a key was found lately
+	hotTag atomic.Uint64        // of the key that hot was last set for
+	hot    atomic.Pointer[slot] // the slot to try first; see hotEvery
 	kind   kind
 	short  shortWay
 	bucket algo.BucketLaw
@@ -32,7 +32,7 @@ type compiledLimit struct {
 
 	spans atomic.Pointer[algo.Span] // the counter's current period
 
-	fits   int64                            // events that can be used at once: the capacity less floor
+	fits   int64                            // the most events that can be used: the capacity less floor
 	floor  int64                            // events that have to remain
 	floors atomic.Pointer[[]*compiledLimit] // the same limit with floors; see withFloor
 
@@ -41,7 +41,7 @@ type compiledLimit struct {
 	_ [48]byte // Go's heap aligns 384 bytes to cache lines, and 336 not
 }
 
-// attachLimit compiles l and makes it the limit that sweeps of t go by.
+// attachLimit compiles l and makes it the limit by which sweeps of t judge keys.
 func attachLimit(l *tidegate.Limit, t *table, budget *budget) *compiledLimit {
 	lim := newCompiledLimit(l, t, budget)
 	t.noteLimit(l.Capacity(), lim.bucket.Tau)
@@ -72,8 +72,8 @@ func newCompiledLimit(l *tidegate.Limit, t *table, budget *budget) *compiledLimi
 	return lim
 }
 
-// law is the bucket's law among the others of its table. A slot has no room for when it
-// was written; but all limits of the table are known here, and so is the widest.
+// law returns the law of the bucket, with the widest of its table: a slot has no room for when
+// it was written, but all limits of the table are known here.
 func (lim *compiledLimit) law() algo.BucketLaw {
 	l := lim.bucket
 	l.Widest, l.Longest = lim.table.widest.Load(), lim.table.longest.Load()
@@ -184,15 +184,15 @@ func (s *Store) dropIfEmpty(t *table) bool {
 	return true
 }
 
-// What is kept of a table that was dropped and had lost something takes about lostBytes, and that of all
-// such tables at most one part in lostShare of the store.
+// The statistics of a dropped table that had lost keys or requests are kept. They take about lostBytes
+// for each table, and at most 1/lostShare of the store for all.
 const (
 	lostBytes = 128
 	lostShare = 16
 )
 
-// noteLostLocked keeps what a table has lost that is dropped: that nothing is left of a rule must not be
-// the reason that nobody hears of it.
+// noteLostLocked keeps the statistics of a table that is dropped, if it had lost anything, so that they
+// can still be reported.
 func (s *Store) noteLostLocked(t *table) {
 	var st Stats
 	if st.add(t); st == (Stats{}) {
@@ -216,7 +216,7 @@ func (s *Store) noteLostLocked(t *table) {
 	}
 }
 
-// reviveLocked makes a table go on counting where the one before it ended.
+// reviveLocked continues the statistics of a dropped table in t, which takes its place.
 func (s *Store) reviveLocked(t *table) {
 	st, ok := s.lost[t.id]
 	if !ok {

@@ -7,9 +7,9 @@ import (
 	"unsafe"
 )
 
-// hashKey is a keyed hash whose 128-bit key is ours, so that it can be carried
-// over a restart, which maphash's cannot. It folds 64x64-bit products of the
-// input xored with secrets; without the key nobody can aim at a counter.
+// hashKey is a keyed hash. Its 128-bit key can be kept over a restart, which that of
+// maphash cannot. It folds 64x64-bit products of the input xored with secrets; without
+// the key nobody can find keys that collide.
 type hashKey struct {
 	key    [2]uint64
 	secret [5]uint64

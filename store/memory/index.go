@@ -7,8 +7,9 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// limitIndex finds compiled limits by the address of their limit. Readers take no lock: it is
-// changed under Store.mu, and replaced by another when more than half of it was ever used.
+// limitIndex finds compiled limits by the address of their limit. Readers take no lock. It is
+// changed under Store.mu, and its array is replaced when half of that is used, gaps
+// included.
 type limitIndex struct {
 	newest  atomic.Pointer[compiledLimit] // the limit added last, or nil: many programs have only one
 	current atomic.Pointer[limitArray]
@@ -22,7 +23,7 @@ type limitArray struct {
 	entries []atomic.Pointer[compiledLimit]
 }
 
-// forgotten is where a limit was that is no longer held. The search goes on behind it.
+// forgotten marks the gap that a removed limit leaves: a search continues after it.
 var forgotten = &compiledLimit{limit: new(tidegate.Limit)}
 
 const fewestEntries = 256

@@ -2,11 +2,10 @@ package memory
 
 import "tidegate.dev/tidegate/internal/algo"
 
-// leaseName reserves n consecutive names of leases: instants that no other lease has.
-// They are in the same microsecond as now, because whatever else is charged at now is
-// found again by the receipt. If the clock stands still and that microsecond has no
-// names left, or if the clock was set back, names are reused that no lease of these
-// keys has.
+// leaseName reserves n consecutive names of leases: instants that no other lease has. They
+// are in the same microsecond as now, because the receipt must also find what else is charged
+// at now. If that microsecond has no names left although the clock stands still, or if the
+// clock was set back, it reuses names that no lease of these keys has, as taken reports.
 func (s *Store) leaseName(now, n int64, taken func(from, to int64) bool) int64 {
 	n = max(n, 1)
 	micro := now / algo.Micro * algo.Micro

@@ -51,10 +51,10 @@ type Store struct {
 	mu           sync.Mutex
 	byID         map[string]*table // under mu
 	tables       []*table          // under mu
-	largest      *table            // under mu: the largest that was seen lately
+	largest      *table            // under mu: the largest seen recently
 	victimCursor int               // under mu: the table that victim looked at last
 	droppedStats Stats             // under mu: what happened in tables that were dropped
-	lost         map[string]Stats  // under mu: the same by identity, of those that lost something
+	lost         map[string]Stats  // under mu: the same by identity, of dropped tables that had lost anything
 
 	instance     uint64 // whose reservations these are: not another process's
 	reservations reservations
@@ -119,7 +119,7 @@ func (s *Store) allTables() []*table {
 	return slices.Clone(s.tables)
 }
 
-// LimitStats are the Stats of the counters that l is counted in.
+// LimitStats returns the Stats of the counters of l.
 func (s *Store) LimitStats(l *tidegate.Limit) Stats {
 	var st Stats
 	if l == nil {

@@ -8,7 +8,7 @@ import (
 	"tidegate.dev/tidegate/internal/algo"
 )
 
-// pageUse is what is in use of a page of records, while a segment is rebuilt.
+// pageUse says which records of a page are in use, while a segment is rebuilt.
 type pageUse struct {
 	page  uint32
 	class int
@@ -83,8 +83,8 @@ func findPage(pages []pageUse, h handle) *pageUse {
 	return &pages[lo]
 }
 
-// choose keeps, of each class, the fullest pages that hold all of its records. It
-// reports whether any page is left over.
+// choose marks the pages to keep: of each class the fullest ones, as many as hold all of
+// its records. It reports whether any page is left over.
 func choose(pages []pageUse) (leftOver bool) {
 	var live, room [len(classWords)]int
 	for i := range pages {
@@ -105,7 +105,8 @@ func choose(pages []pageUse) (leftOver bool) {
 	return leftOver
 }
 
-// relistLocked lists a page again, and what is free of it.
+// relistLocked adds a page to the lists again: to that of pages, and its free records to
+// theirs.
 func (r *records) relistLocked(p pageUse) {
 	r.pages = append(r.pages, p.page<<4|uint32(p.class))
 	words := classWords[p.class]

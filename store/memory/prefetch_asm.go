@@ -4,8 +4,8 @@ package memory
 
 import "unsafe"
 
-// prefetch starts fetching the 64 bytes at p and the 64 after them. Unlike a
-// load it is done at once: what comes after, the clock for one, does not wait.
+// prefetch starts fetching the 64 bytes at p and the 64 after them into the cache. It
+// returns at once: unlike after a load, what follows does not wait.
 //
 //go:noescape
 func prefetch(p unsafe.Pointer)

@@ -37,7 +37,7 @@ func (s *Store) insert(lim *compiledLimit, k keyHash, c cell, now int64) (insert
 		if g.used < maxKeys(int(g.slots.Load())) {
 			sl := g.vacant(k)
 			sl.occupy(k, c)
-			lim.warm(sl, k) // who is new is likely to come again
+			lim.warm(sl, k) // a new key is likely to come again
 			g.used++
 			t.keys.Add(1)
 			g.mu.Unlock()
@@ -67,9 +67,9 @@ func (s *Store) mustShed(t *table, now int64) bool {
 	return s.budget.freePages() == 0 && s.victim(now) == t && !s.sweeper.sweep(s, t, now)
 }
 
-// makeRoom drops what is idle in a full segment and, if that is not enough,
-// grows or splits it. Without memory for that it says how many pages it wants or,
-// if it is to shed, drops what matters least.
+// makeRoom drops the idle keys of a full segment and, if that is not enough, grows or splits
+// it. Without memory for that, it returns how many pages it wants or, if shed is set, drops
+// the least used keys.
 func (s *Store) makeRoom(lim *compiledLimit, g *segment, now int64, shed bool) (made bool, want int) {
 	held := scratch.Get().(*[]entry)
 	defer scratch.Put(held)
@@ -221,7 +221,7 @@ func (s *Store) split(t *table, g *segment, all []entry) (rest []entry, ok bool,
 // when there is no memory for it.
 func (s *Store) newSibling(t *table, want, chunks int, classes [len(classWords)]int) *segment {
 	if s.budget.freePages() < want+1 || !s.budget.spend(t, t.segmentBytes()) {
-		return nil // and leaves no garbage
+		return nil // before anything is allocated
 	}
 	sibling := t.newSegment(&s.budget)
 	ok := s.addChunks(t, sibling, chunks) && int(sibling.slots.Load()) == chunks*chunkSlots

@@ -6,7 +6,7 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// exhausted is the use of a key whose next request would be refused.
+// exhausted is what Store.use returns for a key whose next request would be refused.
 const exhausted = 1 << 20
 
 // Memory is reclaimed in this order: idle keys of any table; keys of the largest
@@ -17,8 +17,8 @@ type dropScope int
 
 const (
 	dropIdle   dropScope = iota // idle ones
-	dropUnused                  // and others that are not exhausted
-	dropAny                     // and exhausted ones, if the limit allows it
+	dropUnused                  // also others that are not exhausted
+	dropAny                     // also exhausted ones, if the limit allows it
 )
 
 // maxRebuilds bounds the work of one reclaim, and so the longest a decision is
@@ -42,7 +42,7 @@ func (s *Store) reclaim(t *table, want int, now int64, own bool) bool {
 			v = s.victim(now)
 		}
 		if v != nil && v.bytes.Load() < t.bytes.Load() {
-			v = t // nobody gives to who has more
+			v = t // no table gives to a larger one
 		}
 		if v == nil || v == t && !own || !s.shedFrom(v, t, now) && v == t {
 			return false
@@ -76,8 +76,8 @@ func (t *table) inShedBackoff(s *Store, now int64) bool {
 	return t.shedBackoff.active(now)
 }
 
-// victim returns the largest table that may have something to give. If there are very
-// many tables, it looks at a part of them each time.
+// victim returns the largest table that may have keys to drop. If there are very many
+// tables, it looks at a part of them each time.
 func (s *Store) victim(now int64) (largest *table) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,8 +106,8 @@ func (lim *compiledLimit) keepsExhausted() bool {
 	return lim.limit.OnFull == tidegate.RefuseNew || lim.kind == leases
 }
 
-// shed drops keys until keep are left, the least used first, as far as a
-// sixty-fourth of the capacity tells them apart.
+// shed drops keys of all until about target are left: the least used first, to within a
+// sixty-fourth of the capacity. With keepExhausted it drops no exhausted ones.
 func (s *Store) shed(lim *compiledLimit, g *segment, all []entry, target int, now int64, keepExhausted bool) []entry {
 	drop := len(all) - target
 	if drop <= 0 {
@@ -177,7 +177,7 @@ func (s *Store) rebuild(lim *compiledLimit, g *segment, now int64, m dropScope) 
 	before, keys := t.bytes.Load(), t.keys.Load()
 	all := s.takeOut(lim, g, (*held)[:0], now)
 	s.releasePages(t, g, all, m)
-	few := len(all) <= chunkSlots/4 // its pages come free only if nothing is left
+	few := len(all) <= chunkSlots/4 // its pages become free only if nothing is left
 	if m != dropIdle && t.bytes.Load() >= before && (!few || g.depth == 0) {
 		target := len(all) * 3 / 4
 		if few {
@@ -236,9 +236,8 @@ func (s *Store) sampleIdle(lim *compiledLimit, sl *slot, now int64) bool {
 	return idle
 }
 
-// sweeper visits the segments of all tables in turn: one for every segment that is
-// found full, so that tables shrink that nobody inserts into; and a few whenever memory
-// is short.
+// sweeper visits the segments of all tables in turn: one whenever a segment is found full, so
+// that tables shrink into which nothing is inserted; and a few whenever memory is short.
 type sweeper struct {
 	at      atomic.Uint64
 	table   atomic.Uint64 // the table that is being swept, and
@@ -259,8 +258,8 @@ func (w *sweeper) sweep(s *Store, user *table, now int64) bool {
 	return false
 }
 
-// visit sweeps the next segment of the table it is at, or goes on to the next
-// table. One that is empty is dropped, unless its user is about to fill it.
+// visit sweeps the next segment of the current table, or goes on to the next table. It
+// drops an empty table, unless that is user, which is about to be filled.
 func (w *sweeper) visit(s *Store, user *table, now int64) bool {
 	s.mu.Lock()
 	n := uint64(len(s.tables))

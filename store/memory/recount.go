@@ -15,9 +15,9 @@ type Count struct {
 	Events int64
 }
 
-// Recount replaces what a key has used of a limit by counts, the oldest first. They may be more than
-// the limit, as others count under a higher one. It is for programs that merge what others have
-// counted; the limit is one that counts in windows: FixedWindow, Quota, SlidingWindow or SubWindows.
+// Recount replaces what a key has used of a limit by counts, the oldest first. They may exceed the
+// limit, because others may count under a higher one. It is for programs that merge counts of others.
+// The limit must count in windows: FixedWindow, Quota, SlidingWindow or SubWindows.
 func (s *Store) Recount(key string, l *tidegate.Limit, counts []Count) error {
 	lim, err := s.compile(l)
 	if err != nil {
@@ -61,7 +61,7 @@ func (s *Store) Recount(key string, l *tidegate.Limit, counts []Count) error {
 	return nil
 }
 
-// recounted is the state of a sliding window with counts.
+// recounted returns the state of a sliding window with these counts.
 func recounted(law *algo.SlidingLaw, counts []Count) (s algo.Sliding) {
 	for _, one := range counts {
 		window := algo.Instant(one.At) / algo.Micro / law.Period

@@ -14,7 +14,7 @@ import (
 
 // reservations are the estimates that wait to be settled.
 type reservations struct {
-	held  table // has no keys: what they hold, of which nothing can be reclaimed
+	held  table // has no keys: accounts for their memory, which cannot be reclaimed
 	mu    sync.Mutex
 	byID  map[tidegate.Handle]reservation
 	queue []tidegate.Handle // about in the order they expire; swept from the front
@@ -132,7 +132,7 @@ func (r *reservations) take(id tidegate.Handle) (reservation, bool) {
 	defer r.mu.Unlock()
 	one, ok := r.byID[id]
 	delete(r.byID, id)
-	if len(r.queue) > 2*len(r.byID)+64 { // mostly settled ones behind a slow one
+	if len(r.queue) > 2*len(r.byID)+64 { // most are settled, behind an old one that is not
 		r.queue = slices.DeleteFunc(r.queue, func(id tidegate.Handle) bool { _, open := r.byID[id]; return !open })
 	}
 	return one, ok

@@ -12,10 +12,10 @@ import (
 // word:  busy 1 | generation 4 | fast 59
 // meta:  extra 12 | slow 52
 //
-// Whoever sets busy by compare-and-swap owns the slot until it stores the word
-// without it. tag and meta change only while busy, and then the generation
-// changes too: a word that still compares equal vouches for the tag and meta
-// read after it. A vacant slot that was once used stays busy.
+// A goroutine that sets busy by compare-and-swap owns the slot until it stores the word
+// without busy. tag and meta change only while busy is set, and the generation changes
+// with them: so if the word is still the same, the tag and meta read after it are valid. A
+// vacant slot that was once used stays busy.
 type slot struct {
 	tag  atomic.Uint64
 	meta atomic.Uint64
@@ -39,8 +39,8 @@ type cell struct {
 	slow, fast uint64
 }
 
-// read returns a consistent state of k and the word that vouches for it, or
-// false when the slot is busy or no longer k's.
+// read returns a consistent state of k and the word that it was read with, or false when the
+// slot is busy or no longer k's.
 func (s *slot) read(k keyHash) (c cell, word uint64, ok bool) {
 	word = s.word.Load()
 	meta := s.meta.Load()
@@ -50,7 +50,7 @@ func (s *slot) read(k keyHash) (c cell, word uint64, ok bool) {
 	return cell{meta & slowMask, word & fastMask}, word, true
 }
 
-// swap replaces the state that word vouched for, or reports false.
+// swap replaces the state that was read with word, or reports false if the slot has changed.
 func (s *slot) swap(word uint64, k keyHash, old, c cell) bool {
 	if c.slow == old.slow {
 		return s.word.CompareAndSwap(word, word&genMask|c.fast)

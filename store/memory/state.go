@@ -119,8 +119,8 @@ func (lim *compiledLimit) growRecord(g *segment, c cell, now int64, a algo.Ask, 
 	return c, lim.runs.Squeeze(&old, now)
 }
 
-// grownWords is how many words the record that takes the place of old needs at least, and how many
-// it had better have: one that holds events is moved as often as it doubles.
+// grownWords returns how many words the record that replaces old needs at least, and how many it
+// should have: one that holds events grows by half or more, so that it is rarely moved.
 func (lim *compiledLimit) grownWords(old *algo.Record, now int64, a algo.Ask) (least, words int) {
 	least = old.Words() + 1
 	switch {
@@ -160,8 +160,8 @@ func (s *Store) idle(lim *compiledLimit, c cell, now int64) bool {
 	return lim.lease.Idle(&r, now)
 }
 
-// use ranks keys by how much forgetting them would give away: from 0 to
-// exhausted, which is a key that would be refused now.
+// use ranks keys by how much forgetting them would give away: from 0 to exhausted, which means
+// that the key would be refused now.
 func (s *Store) use(lim *compiledLimit, c cell, now int64) int {
 	peek := algo.Ask{Copies: 1}
 	if lim.limit.Algorithm == tidegate.LeakyBucket {
@@ -183,9 +183,9 @@ func (s *Store) use(lim *compiledLimit, c cell, now int64) int {
 	return int((whole - v.Remaining) * (exhausted - 1) / whole)
 }
 
-// settle returns the state of a key as it is to be kept if the clock was set back since it was
-// written: otherwise it would not be idle before the old time returns. It is left at the pace of
-// the limit it was written under.
+// settle returns the state to keep for a key if the clock was set back since it was written:
+// without that, the key would not become idle before the old time returns. The state still drains
+// at the pace of the limit under which it was written.
 func (s *Store) settle(lim *compiledLimit, c cell, now int64) cell {
 	peek := algo.Ask{Copies: 1}
 	switch lim.kind {

@@ -52,7 +52,7 @@ func (s *Store) surveyOne(ctx context.Context, asked []tidegate.Check, names []s
 			return err
 		}
 		at, more = v.copyFrom(at)
-		v.tell(f) // nobody waits for it
+		v.tell(f) // without a lock, so nothing waits for f
 	}
 	return nil
 }
@@ -132,7 +132,7 @@ func (v *survey) copySegment(g *segment) {
 	}
 }
 
-// tell calls f for the copies that are not as good as unknown keys.
+// tell calls f for the copied keys that are not idle.
 func (v *survey) tell(f func(key string, left []int64)) {
 	now := v.now()
 	for i := range v.copies {

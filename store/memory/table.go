@@ -9,11 +9,11 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// table holds the keys of one counter identity. It is an extendible hash: the
-// upper bits of a tag choose a segment from the directory; a segment grows chunk
-// by chunk and, at its largest, splits in two; beside an empty one it takes that
-// one's place. Nothing but one segment is ever rebuilt at a time, and the load
-// stays between three fifths and three quarters. An empty table holds no page.
+// table holds the keys of one counter identity. It is an extendible hash: the upper bits of a
+// tag choose a segment from the directory. A segment grows chunk by chunk and, at its largest,
+// splits in two; an empty segment is joined with its sibling. Only one segment is rebuilt at a
+// time, and the load stays between three fifths and three quarters. An empty table holds no
+// page.
 type table struct {
 	id             string
 	kind           kind
@@ -98,7 +98,8 @@ func (t *table) segmentBytes() int64 {
 	return segmentBytes
 }
 
-// noteLimit notes a limit that counts here: its capacity, and for how long a bucket remembers.
+// noteLimit notes the capacity of a limit that is counted here and, for a bucket, how many ticks it
+// takes to drain.
 func (t *table) noteLimit(capacity, ticks int64) {
 	raise(&t.widest, capacity)
 	raise(&t.longest, ticks)
@@ -167,7 +168,7 @@ func (t *table) findAndRead(k keyHash) (s *slot, c cell, word uint64) {
 	return nil, c, 0
 }
 
-// holds reports whether k is there, waiting out a rebuild that may hide it.
+// holds reports whether k is in the table. It waits for a rebuild that may hide the key.
 func (t *table) holds(k keyHash) bool {
 	for {
 		g := t.segment(k)
@@ -267,7 +268,7 @@ func (t *table) split(g, sibling *segment, b *budget) {
 	t.dir.Store(d)
 }
 
-// point makes d lead to g for all tags with g's prefix.
+// point sets the entries of d for all tags with the prefix of g to g.
 func (d *directory) point(g *segment) {
 	below := 64 - d.shift - g.depth
 	for i := g.prefix << below; i < (g.prefix+1)<<below; i++ {

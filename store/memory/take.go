@@ -10,8 +10,8 @@ import (
 	"tidegate.dev/tidegate/internal/algo"
 )
 
-// Take implements tidegate.Store. A context that has ended makes no
-// difference: the answer costs less than the look.
+// Take implements tidegate.Store. It does not look at the context, which would cost
+// more than the answer.
 func (s *Store) Take(_ context.Context, checks []tidegate.Check, n int) (d tidegate.Decision, err error) {
 	if n < 1 {
 		return d, fmt.Errorf("memory: Take(n=%d): want at least 1", n)
@@ -146,8 +146,8 @@ func answer(d *tidegate.Decision, l *tidegate.Limit, v algo.Verdict, at int64) {
 	d.RetryAfter, d.ResetAfter, d.Wait = algo.Duration(v.Retry()), algo.Duration(v.Reset), algo.Duration(v.Wait())
 }
 
-// fullRetry is when a key that found no room may try again: nobody knows when there
-// will be room.
+// fullRetry is the RetryAfter for a key that found no room: it is not known when there will be
+// room.
 const fullRetry = time.Second
 
 // full is the answer to a new key that finds no room.

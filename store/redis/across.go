@@ -33,7 +33,7 @@ const (
 	recheckSoon  = time.Second // the same after a probe that failed
 )
 
-// now is the state at an instant.
+// now returns the state at an instant.
 func (a *batchSupport) now(t time.Time) int32 {
 	state := a.state.Load()
 	if state == unsupported && t.UnixNano() >= a.until.Load() {
@@ -114,9 +114,9 @@ func isTransient(text string) bool {
 // unsupportedTexts are parts of the errors of servers that do not support such scripts.
 var unsupportedTexts = []string{"compiling script", "shebang", "undeclared", "input keys", "Unknown command", "unknown command"}
 
-// notRun reports whether a script that failed was not run at all, so that its asks may be
-// sent once more, and whether it never will be. An error raised inside a script names the
-// line.
+// notRun reports whether a script that failed was not run at all, so that its asks may be sent
+// again, and whether the server can never run it. An error that was raised inside a script names
+// the line.
 func notRun(text string) (not, never bool) {
 	if strings.Contains(text, "user_script:") && !strings.Contains(text, "compiling script") {
 		return false, false

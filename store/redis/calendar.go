@@ -5,8 +5,8 @@ import (
 	"tidegate.dev/tidegate/internal/algo"
 )
 
-// dates are the bounds of calendar periods: of the one that holds an instant, of the
-// one before and of those after, in µs. The script picks among them by its own time.
+// dates are the bounds of calendar periods, in µs: of the one that contains an instant, of the
+// one before and of those after. The script picks among them by Redis' own time.
 type dates []int64
 
 // current reports whether us is in the second of the periods.
@@ -15,8 +15,8 @@ func (d dates) current(us int64) bool { return d[1] <= us && us < d[2] }
 // maxDates is how many bounds a script can be sent.
 const maxDates = 255
 
-// newDates has the period before us, the one that holds it, the one after, and more
-// until one ends after the instant until.
+// newDates returns the bounds of the period before us, the one that contains it, the one after,
+// and more until one ends after the instant until.
 func newDates(l *tidegate.Limit, us, until int64) dates {
 	now := algo.SpanAt(l, us*algo.Micro)
 	d := dates{algo.SpanAt(l, (now.Start-1)*algo.Micro).Start, now.Start, now.End}

@@ -13,13 +13,13 @@ import (
 	"tidegate.dev/tidegate/internal/algo"
 )
 
-// change is one correction of what was charged.
+// change is one change of a counter other than a Take.
 type change struct {
 	lim *compiledLimit
 	key string
 	act act
 	n   int64 // events
-	at  int64 // when they were taken, in ticks; -1 means whenever the latest were
+	at  int64 // when the events were taken, in ticks; -1 means the latest ones
 
 	handle tidegate.Handle // of slots
 	former bool            // it is made at the former owner of the key; see former.go
@@ -87,9 +87,9 @@ func (r *request) put(c *change, clock *clock) {
 	r.args = append(r.args, string(a))
 }
 
-// apply makes changes in one place by one script, and does what how says about a record. It
-// reports false, and has changed nothing, if the state of that record says so. lost is how
-// many leases were not there to be renewed.
+// apply makes changes in one place by one script, and does with a record what how says. done is
+// false, and nothing has changed, if the state of that record forbids it. lost is how many leases
+// could not be renewed because they had run out.
 func (s *Store) apply(ctx context.Context, changes []change, how recordAction) (lost int64, done bool, err error) {
 	// Those of the calendar go first: a script that misses bounds has written nothing.
 	slices.SortStableFunc(changes, func(a, b change) int { return calendarLast(a) - calendarLast(b) })

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// clock is what a process knows of Redis' time. It decides nothing: the bounds of calendar
-// periods around it are sent to Redis, which picks among them by its own clock.
+// clock estimates Redis' time. It is used only to choose which bounds of calendar periods to send;
+// Redis picks among them by its own clock.
 type clock struct {
 	pretend func() time.Time // replaces Redis' clock, in tests
 	node    func() time.Time // replaces this process'
@@ -21,13 +21,13 @@ func (c *clock) micros() int64 {
 	return time.Now().UnixMicro()
 }
 
-// redis is about the µs that Redis' clock shows now.
+// redis returns about what Redis' clock shows now, in µs.
 func (c *clock) redis() int64 { return c.micros() + c.ahead.Load() }
 
 // sync notes what Redis' clock showed just now.
 func (c *clock) sync(us int64) { c.ahead.Store(us - c.micros()) }
 
-// pretended is the instant that scripts take in place of Redis' time; 0 means none.
+// pretended returns the instant that scripts use in place of Redis' time; 0 means none.
 func (c *clock) pretended() float64 {
 	if c.pretend == nil {
 		return 0

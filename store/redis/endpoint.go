@@ -13,8 +13,8 @@ type endpoint struct {
 	name   string // of a shard; "" if there is no other
 	client lazyClient
 	dialer *dialer
-	silent time.Duration // for how long it may be while it owes an answer, before it is gone
-	retry  atomic.Int64  // in ns: when somebody may find out whether it is still gone
+	silent time.Duration // how long it may say nothing while it owes an answer before it counts as gone
+	retry  atomic.Int64  // in ns: when the next call may find out whether it is still gone
 }
 
 func newEndpoint(name string, c *Config) *endpoint {
@@ -48,7 +48,8 @@ func (e *endpoint) trouble() error {
 // gone reports whether the endpoint cannot be connected to, or is mute.
 func (e *endpoint) gone() bool { return e.trouble() != nil || e.mute() }
 
-// mute reports whether the endpoint has been silent for long enough since it was asked something.
+// mute reports whether the endpoint has said nothing for longer than silent since it was asked
+// something.
 func (e *endpoint) mute() bool {
 	heard, asked := e.dialer.exchanges.all.last()
 	return asked.After(heard) && time.Since(asked) > e.silent
@@ -72,11 +73,11 @@ func (e *endpoint) untilGone(ctx context.Context) (context.Context, context.Canc
 	return ctx, cancel
 }
 
-// leftOut reports whether a former owner is not asked: it is gone, and somebody else finds out
-// whether it is back, one a second.
+// leftOut reports whether a former owner is not to be asked, because it is gone. One call a second
+// asks it nevertheless, to find out whether it is back.
 func (e *endpoint) leftOut() bool { return e.gone() && !e.tries() }
 
-// tries reports whether the caller is the one that finds out, this second.
+// tries reports whether the caller is the one to find out, this second, whether the endpoint is back.
 func (e *endpoint) tries() bool {
 	now, next := time.Now(), e.retry.Load()
 	return now.UnixNano() >= next && e.retry.CompareAndSwap(next, now.Add(time.Second).UnixNano())

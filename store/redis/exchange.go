@@ -13,9 +13,9 @@ type exchanges struct {
 	all    exchange // of all servers together
 }
 
-// exchange is what connections to a server tell of it. Whether the server is gone cannot be
-// told by when a caller asked: what it asked may not have been written yet, and what the
-// server answered not been read.
+// exchange is when the connections to a server were written and read. When a caller asked does
+// not tell whether the server is gone: the command may not have been written yet, or the answer
+// not been read.
 type exchange struct {
 	mu     sync.Mutex
 	asked  time.Time // when the first thing since heard was written
@@ -115,7 +115,7 @@ func (x *exchange) written() {
 	}
 }
 
-// peekEvery is how often connections are looked at at most.
+// peekEvery is the shortest pause between two looks at whether connections have unread data.
 const peekEvery = time.Millisecond
 
 // last is when the server was last heard and asked. What it has said and this process has

@@ -12,9 +12,9 @@ import (
 	"tidegate.dev/tidegate/internal/chain"
 )
 
-// Post is for package fleet: a charge that can be sent again until it is answered, and
-// counts once. Beside the counter the script stores the number of the last post of that
-// process, for as long as the post may be sent again.
+// Post is for package fleet: it makes a charge that can be sent again until it is answered,
+// and counts once. The script stores the number of the process's last post beside the counter,
+// for as long as that post may be sent again.
 func (s fleetStore) Post(ctx context.Context, p chain.Post) error {
 	ctx, end := s.withDeadline(ctx)
 	defer end()

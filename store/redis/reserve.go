@@ -13,7 +13,7 @@ import (
 
 // reservation is the record of an estimate, kept in Redis until it is settled or its
 // time is over. It lives beside the counters of a subject and is written by the script
-// that charges them. Whoever settles need not know the rules: the record has the limits.
+// that charges them. A process that settles need not have the rules: the record has the limits.
 type reservation struct {
 	handle  tidegate.Handle
 	ttl     time.Duration
@@ -49,8 +49,8 @@ type limitNumbers struct {
 	Zone      string             `json:"z,omitempty"`
 	Anchor    int                `json:"o,omitempty"`
 	RawTime   bool               `json:"q,omitempty"`
-	// Widest is for nodes with the first format of buckets, which take a level above it for
-	// a clock that was set back. It is so high that they do not.
+	// Widest is read by nodes with the first format of buckets only: to them, a level above it
+	// means that the clock was set back. It is so high that no level is.
 	Widest int64 `json:"w"`
 }
 

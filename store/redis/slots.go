@@ -7,11 +7,11 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// maxAbandoned is for how many copies without an answer slots are given back.
+// maxAbandoned bounds the copies of a request without an answer whose slots are given back.
 const maxAbandoned = 1024
 
-// abandon gives back, in the background, slots that were asked for without an answer. If the
-// server does not answer that either, they end with their lease.
+// abandon gives back, in the background, slots of a request that had no answer. If that fails as
+// well, they stay taken until their lease runs out.
 func (s *Store) abandon(ctx context.Context, pending []*pendingCheck, o takeParams) {
 	var changes []change
 	for _, p := range pending {

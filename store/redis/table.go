@@ -58,7 +58,7 @@ var (
 	appendScript = sync.OnceValue(func() *script { return newScript("append") })
 )
 
-// questionOpen is for how long a question is open.
+// questionOpen is how long a question is open.
 var questionOpen = 5 * time.Second
 
 // run is runText with a deadline, and errors that say what was tried. They do not make
@@ -115,7 +115,7 @@ func (t fleetTable) Rows(ctx context.Context, ids []string) ([]chain.Row, error)
 	}
 	for i := range rows {
 		if rows[i], err = parseRow(text.take(text.number())); err != nil {
-			rows[i] = chain.Row{} // nobody of ours wrote it: one can only write over it
+			rows[i] = chain.Row{} // not written by Tidegate: treat it as missing, so that it is overwritten
 		}
 		rows[i].ID = ids[i]
 	}
@@ -211,7 +211,7 @@ func (t fleetTable) Ask(ctx context.Context, id, text string) error {
 		id, text, decimal(int64(math.Ceil(questionOpen.Seconds()))), decimal(chain.MaxQuestions))
 }
 
-// yes runs a script that answers 1, or 0 if it could not.
+// yes runs a script that answers 1, or 0 if it has done nothing; yes then returns not.
 func (t fleetTable) yes(ctx context.Context, what string, not error, sc *script, keys []string, args ...string) error {
 	text, err := t.run(ctx, what, sc, keys, args...)
 	switch {
@@ -268,7 +268,8 @@ func (t fleetTable) slice(ctx context.Context, what, key string, from, count, si
 	return all, length, nil
 }
 
-// lineNames is how long the names of lines are known: one is not sent again after that.
+// lineNames is how long the names of lines are kept, by which a line that is sent again is
+// recognized.
 const lineNames = time.Hour
 
 // Append implements chain.Table.

@@ -13,10 +13,9 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// topology is which server has which slots. That of a cluster is as this process knows it. The
-// client has such a table too, but does not show it. Ours decides which master gets a batch,
-// and may be out of date: a master that is asked about another's key answers so. That of
-// shards is computed once.
+// topology says which server has which slots. That of a cluster decides which master gets a
+// batch; the client has such a table, too, but does not export it. It may be out of date: a master
+// that is asked about the key of another one says so. That of shards is computed once.
 type topology struct {
 	masters []*master
 	owners  [slotCount]*master // nil if not known
