@@ -7,8 +7,9 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// Adapt makes a Backend of a store and fills in what that lacks: batches are taken one
-// by one, it is one server, other abilities answer [tidegate.ErrUnsupported]. A Backend stays what it is.
+// Adapt returns s as a Backend: as it is if it is one already. What s lacks is filled in:
+// TakeBatch calls Take once per ask, s counts as a single server, and all other abilities
+// return [tidegate.ErrUnsupported].
 func Adapt(s tidegate.Store) Backend {
 	if b, ok := s.(Backend); ok {
 		return b
@@ -63,7 +64,7 @@ type adapted struct {
 	poster
 }
 
-// lacking has no ability.
+// lacking stands in for abilities that a store lacks.
 type lacking struct{}
 
 func (lacking) Renew(context.Context, tidegate.Receipt, []tidegate.Check) error {
@@ -82,7 +83,7 @@ func (lacking) Reset(context.Context, []tidegate.Check) error { return tidegate.
 
 func (lacking) Post(context.Context, Post) error { return tidegate.ErrUnsupported }
 
-// alone is one server.
+// alone describes a store that is a single server.
 type alone struct{}
 
 func (alone) Server(*tidegate.Limit, string) int { return 0 }
@@ -93,7 +94,7 @@ func (alone) Heard(int) (heard, asked time.Time) { return time.Time{}, time.Time
 
 var theStore = []string{"the store"}
 
-// oneByOne takes a batch one after the other.
+// oneByOne decides the asks of a batch with one call of Take each.
 type oneByOne struct{ store tidegate.Store }
 
 func (oneByOne) MaxBatch() int { return 1 }

@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// Alarms are channels that are closed at some time. Those who wait for about the same time
-// share one, and its timer: thousands of calls a second, each with the same few milliseconds,
-// would otherwise start and stop as many timers. The zero value is ready.
+// Alarms hands out channels that are closed at a given time. Callers that wait for about the
+// same time share a channel and its timer: thousands of calls a second, each with the same few
+// milliseconds, would otherwise start and stop as many timers. The zero value is ready to use.
 type Alarms struct {
 	mu    sync.Mutex
-	began time.Time // steps are counted from here, whatever becomes of the wall clock
+	began time.Time // steps are counted from here by the monotonic clock
 	set   map[int64]chan struct{}
 }
 
-// alarmStep is how much earlier than asked for an alarm may be.
+// alarmStep is the most by which a channel is closed too early.
 const alarmStep = 500 * time.Microsecond
 
-// gone is the alarm of every time that has passed.
+// gone is the channel for all times that have passed.
 var gone = make(chan struct{})
 
 func init() { close(gone) }

@@ -8,30 +8,30 @@ import (
 	"time"
 )
 
-// AnswerBy is the context of a caller that needs an answer by some time, and takes that of a
-// fallback then. A layer with a fallback uses it at that time, even if its own deadline is later;
-// the caller is still there. The first that waits starts the timer, so that a store that answers
-// at once needs none. End it with Stop.
+// AnswerBy is the context of a caller that needs an answer by a given time. At that time a layer
+// with a fallback answers by it, even if the layer's own deadline is later: the caller is still
+// there. The timer starts when somebody first waits, so a store that answers at once needs none.
+// End it with Stop.
 type AnswerBy struct {
 	context.Context
 	at     time.Time
 	alarms *Alarms
 
 	mu      sync.Mutex
-	early   <-chan struct{} // an alarm; nil means nobody has waited for it yet
-	waiting context.Context // nil means nobody has waited yet
+	early   <-chan struct{} // closed at the time at; nil until Waits is called
+	waiting context.Context // nil until Done is called
 	cancel  context.CancelFunc
 }
 
-// NewAnswerBy returns a context that ends with ctx, or at the given time. With alarms, which may
-// be nil, callers of Waits need no timer of their own.
+// NewAnswerBy returns a context that ends with ctx, or at the given time if that is earlier. Waits
+// uses the timers of alarms, which may be nil, instead of one for each context.
 func NewAnswerBy(ctx context.Context, at time.Time, alarms *Alarms) *AnswerBy {
 	return &AnswerBy{Context: ctx, at: at, alarms: alarms}
 }
 
-// Waits returns what to select on instead of ctx.Done while waiting for an answer. left is closed when
-// the caller leaves, or ctx ends in another way; early, if it is not nil, when the caller needs the
-// answer of a fallback.
+// Waits returns the channels to select on instead of ctx.Done while waiting for an answer. early is
+// closed when the caller needs the answer of a fallback, and left when ctx ends in any other way. If
+// early is nil, left stands for both.
 func Waits(ctx context.Context) (left, early <-chan struct{}) {
 	a, ok := ctx.(*AnswerBy)
 	if !ok || a.alarms == nil {
@@ -48,8 +48,8 @@ func Waits(ctx context.Context) (left, early <-chan struct{}) {
 // answerBy is the key of the context value by which a layer finds the AnswerBy it runs under.
 type answerBy struct{}
 
-// FallsBack reports whether ctx has ended because its caller needs the answer of a fallback now. The
-// caller is still there.
+// FallsBack reports whether ctx is that of an AnswerBy and its deadline has passed: the caller is still
+// there, and needs the answer of a fallback now.
 func FallsBack(ctx context.Context) bool {
 	return errors.Is(ctx.Err(), context.DeadlineExceeded) && ctx.Value(answerBy{}) != nil
 }

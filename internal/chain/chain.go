@@ -15,8 +15,8 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// Backend is a store with every ability that layers ask for. One that it does not have
-// is answered with [tidegate.ErrUnsupported].
+// Backend is a store with every ability that layers ask for. The methods of an ability that it
+// lacks return [tidegate.ErrUnsupported].
 type Backend interface {
 	tidegate.Store
 	tidegate.Renewer
@@ -26,45 +26,43 @@ type Backend interface {
 	// MaxBatch is how many asks TakeBatch decides in one round trip. With 1 there is
 	// nothing to gain by collecting them.
 	MaxBatch() int
-	// Server is the number of the server that a counter lives on: servers have their
-	// trouble one by one. A backend that is one server says 0. It may change at any
+	// Server returns the number of the server that a counter lives on, because servers fail
+	// one by one. A backend that is a single server returns 0. The number may change at any
 	// time, as the slots of a cluster move.
 	Server(l *tidegate.Limit, key string) int
-	// Servers are the names of all servers, by number; "" stands for a number that no
-	// server has now. The slice is another one whenever counters have moved.
+	// Servers returns the names of all servers, by number; "" stands for a number that no
+	// server has now. The slice is a new one whenever counters have moved.
 	Servers() []string
-	// Heard is when a server last said anything, whatever it was about, and when it was
-	// first asked something after that: when this left the process, which may be later
-	// than TakeBatch was called. Zero means that this is not known.
+	// Heard returns when a server last sent anything, and when the first command after
+	// that left this process, which may be later than the call of TakeBatch. Zero means
+	// that the time is not known.
 	Heard(server int) (heard, asked time.Time)
-	// TakeBatch decides about asks that have nothing to do with each other, each as
-	// Take would, and writes the answers into them. An error means that none was
-	// answered.
+	// TakeBatch decides asks that are independent of each other, each as Take would, and
+	// writes the answers into them. An error means that none was answered.
 	TakeBatch(ctx context.Context, asks []Ask) error
-	// Post charges an amount, unasked and once: whoever has no answer sends the same post
-	// again.
+	// Post charges an amount whether there is room for it or not, and only once: a caller
+	// that gets no answer sends the same post again.
 	Post(ctx context.Context, p Post) error
 }
 
-// Ask is one vector of checks in a batch, and its answer.
+// Ask is one vector of checks in a batch, and the answer to it.
 type Ask struct {
 	// Checks and Copies are what Take is asked for.
 	Checks []tidegate.Check
 	Copies int
-	// Lease, when not 0: what is granted is used within this time from before it was asked
-	// for, not at once. A bucket then keeps what refills meanwhile, from everybody, until it
-	// has been full for that long: so no stretch of time ever has more than the limit.
+	// Lease, when not 0, means that what is granted is used not at once but within this time,
+	// counted from before the call. A bucket then holds back from everybody what it refills in
+	// that time, until it has been full for as long: so the limit holds in any stretch of time.
 	Lease time.Duration
-	// Handle names the slots among Checks, those of copy i by Handle.Copy(i), so that
-	// they can be given back whatever becomes of the answer. Zero, and a backend whose
-	// receipts have none, mean that the backend names them.
+	// Handle names the slots among Checks, those of copy i by Handle.Copy(i), so that they can
+	// be released even if the answer is lost. If it is zero the backend names the slots, and so
+	// does a backend whose receipts have no Handle.
 	Handle tidegate.Handle
 
 	// Granted is what Take would return.
 	Granted tidegate.Decision
-	// Rest is what the first copy that was not granted is refused with, from the same
-	// look at the counters, if some were granted and not all. It has no Limit if that
-	// is not known.
+	// Rest is the refusal of the first copy that was not granted, if some were granted and
+	// not all, as of the same moment. Its Limit is nil if that is not known.
 	Rest tidegate.Decision
 	// Err says why this ask has no answer while others may have one.
 	Err error
@@ -74,11 +72,11 @@ type Ask struct {
 // counter are sent one after the other, with rising numbers: one with a lower number than
 // the last that arrived is an old copy of a post that was answered or given up.
 type Post struct {
-	Boot   [2]uint64 // random: the process that owes
+	Boot   [2]uint64 // random: names the process that posts
 	Number uint64
 	Check  tidegate.Check // with the amount as its cost
 }
 
-// PostLife is for how long a post may be sent again. A backend remembers its number for
-// longer than that, or until what it charged counts no more.
+// PostLife is how long a post may be sent again. A backend remembers its number for longer
+// than that, or until what it charged no longer counts.
 const PostLife = time.Hour

@@ -7,8 +7,8 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// Estimates are the reservations that a layer decided in counters of its own, with what it
-// has to know to settle them. The zero value is ready to use.
+// Estimates holds, for each reservation that a layer decided by counters of its own, what the
+// layer needs to settle it. The zero value is ready to use.
 type Estimates[T any] struct {
 	mu  sync.Mutex
 	all map[tidegate.Handle]kept[T]
@@ -19,7 +19,7 @@ type kept[T any] struct {
 	expires time.Duration
 }
 
-// maxEstimates bounds how many are kept. Reservations beyond it are to be refused.
+// maxEstimates bounds how many are kept. Further reservations have to be refused.
 const maxEstimates = 1 << 16
 
 // Room reports whether one more can be kept.
@@ -47,7 +47,8 @@ func (e *Estimates[T]) Keep(h tidegate.Handle, one T, expires time.Duration) {
 	e.all[h] = kept[T]{one, expires}
 }
 
-// Take returns what was kept, once, and forgets it.
+// Take returns what was kept for h, and forgets it. It reports false if there is nothing, or it
+// has expired.
 func (e *Estimates[T]) Take(h tidegate.Handle, now time.Duration) (T, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -2,14 +2,14 @@ package chain
 
 import "unicode/utf8"
 
-// HandedKey is the key of a counter in a JSON file that one process writes for its successor. A
-// key need not be UTF-8, and a text in JSON is: what is not would become another key.
+// HandedKey is the key of a counter in a JSON file that one process writes for its successor. JSON
+// strings are UTF-8, and a key need not be: without Raw it would come back as another key.
 type HandedKey struct {
 	Key string
 	Raw []byte `json:",omitempty"` // the key, if it is not UTF-8; earlier versions do not know it
 }
 
-// HandKey returns key as it is written.
+// HandKey returns key as it is written to the file.
 func HandKey(key string) HandedKey {
 	h := HandedKey{Key: key}
 	if !utf8.ValidString(key) {

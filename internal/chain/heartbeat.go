@@ -5,7 +5,7 @@ import "time"
 // Heartbeat is what an instance says to the others every few seconds.
 type Heartbeat struct {
 	ID  string
-	TTL time.Duration // for how long it is live from now on
+	TTL time.Duration // how long it counts as live from now on
 	// About is what the instance tells about itself, at most MaxAbout bytes; "" if
 	// nothing.
 	About string
@@ -14,12 +14,12 @@ type Heartbeat struct {
 // MaxAbout is the longest Heartbeat.About in bytes.
 const MaxAbout = 512
 
-// Roster is what a backend answers to a Heartbeat.
+// Roster is the answer of a backend to a Heartbeat.
 type Roster struct {
 	Live int // instances that are live, this one included
 	Rank int // how many of them have a lower ID than this one
-	// Listed: this instance was live before the heartbeat. So the list is not a new one, and
-	// an instance that is not in it is gone.
+	// Listed is true if this instance was listed before the heartbeat. So the list is not a new
+	// one, and an instance that it lacks is gone.
 	Listed bool
 	// Clock compares the clock of this process with that of the backend; of several
 	// servers, with the one it differs from most.
@@ -38,7 +38,7 @@ type Clock struct {
 // Known reports whether the clocks were compared.
 func (c Clock) Known() bool { return c.Within > 0 }
 
-// Beyond is by how much the clocks differ for certain.
+// Beyond returns by how much the clocks differ at least.
 func (c Clock) Beyond() time.Duration { return max(c.Offset.Abs()-c.Within, 0) }
 
 // Entry is an instance that is live.

@@ -8,23 +8,22 @@ import (
 
 // Scripts runs Lua scripts of other packages on the servers of a Shared.
 type Scripts interface {
-	// Run runs a script on the server that has the first of the keys, which are all of one
-	// slot, and returns the texts that it returned. After an error nobody knows whether it ran.
+	// Run runs a script on the server that has the keys, which must all be in one slot, and
+	// returns its results as texts. After an error it is not known whether the script ran.
 	Run(ctx context.Context, what string, s *Script, keys []string, args ...string) ([]string, error)
-	// Home names the server that has a key, as far as is known.
+	// Home returns the name of the server that has a key, as far as is known.
 	Home(key string) string
-	// Prefix is what all keys begin with.
+	// Prefix returns what all keys begin with.
 	Prefix() string
-	// Durability asks every server how it keeps what is written. Servers that do not answer are
-	// an error.
+	// Durability asks every server how it keeps what is written. It fails if one does not answer.
 	Durability(ctx context.Context) ([]Durability, error)
 }
 
-// Script is a Lua script that returns a list of texts and numbers, up to 1 MiB together. KEYS are its
-// keys; ARGV[1] is of the store, and its arguments are from ARGV[2] on.
+// Script is a Lua script that returns a list of texts and numbers, up to 1 MiB together. KEYS has
+// its keys, and ARGV its arguments from ARGV[2] on; ARGV[1] is reserved for the store.
 type Script struct{ Text, SHA string }
 
-// NewScript returns the script with that body.
+// NewScript wraps body, whose results the script returns together with a checksum.
 func NewScript(body string) *Script {
 	text := "local function run()\n" + body + `
 end
@@ -46,7 +45,7 @@ type Durability struct {
 	Server string // its address in a cluster, the name of a shard, otherwise "Redis"
 	// AOF reports whether it has an append-only file.
 	AOF bool
-	// Fsync is its appendfsync; "" if it does not say, as CONFIG is forbidden.
+	// Fsync is its appendfsync; "" if that is not known, because CONFIG is forbidden.
 	Fsync string
 	// Policy is its maxmemory-policy.
 	Policy string

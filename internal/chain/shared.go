@@ -6,30 +6,30 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// Shared is a Backend that the instances of a fleet share and through which they count
-// each other.
+// Shared is a Backend that the instances of a fleet share, and by which each knows how many
+// there are.
 type Shared interface {
 	Backend
 
-	// Beat registers an instance as live. With a Roster and an error, some servers have
-	// not answered and the others have.
+	// Beat registers an instance as live. It may return a Roster together with an error: then
+	// only some servers have answered.
 	Beat(ctx context.Context, h Heartbeat) (Roster, error)
 	// Leave removes the instance id at once.
 	Leave(ctx context.Context, id string) error
-	// Entries lists the instances that are live. With entries and an error, some servers
-	// have not answered and the others have.
+	// Entries lists the instances that are live. It may return entries together with an
+	// error: then only some servers have answered.
 	Entries(ctx context.Context) ([]Entry, error)
 	// Trouble returns why the backend cannot be reached, judged by its connections
 	// alone; nil means that nothing is known to be wrong.
 	Trouble() error
-	// Table returns where small rows are shared; nil if nowhere.
+	// Table returns the table of small rows that the fleet shares; nil if there is none.
 	Table() Table
-	// Shelf returns where the last versions of a large text of that name are kept; nil if
-	// nowhere.
+	// Shelf returns the shelf of that name, which keeps the last versions of a large text; nil
+	// if there is none.
 	Shelf(name string) Shelf
-	// Tallies returns where instances add up what they have counted; nil if nowhere.
+	// Tallies returns where instances exchange what they have counted; nil if there is none.
 	Tallies() Tallies
-	// Regions returns what the store does for a fleet in several regions; nil if nothing.
+	// Regions returns what connects the stores of several regions; nil if there is none.
 	Regions() Regions
 }
 

@@ -16,18 +16,18 @@ type Shelf interface {
 	Versions(ctx context.Context) ([]Version, error)
 	// Read returns the text of a version; the error is ErrNotKept if it is gone.
 	Read(ctx context.Context, v Version) ([]byte, error)
-	// Put makes text the newest version, if the newest is still after; the zero value
-	// means that there is none. The error is ErrMoved if it is not. All or nothing is done,
-	// and after an error other than ErrMoved the caller does not know which.
+	// Put makes text the newest version if the newest so far is after; the zero value stands
+	// for an empty shelf. Otherwise it returns ErrMoved and changes nothing. After any other
+	// error it is not known whether the text was put; never only a part of it.
 	Put(ctx context.Context, after Version, label string, text []byte) (Version, error)
-	// Watch calls changed whenever somebody has put a version, until ctx has ended or it
-	// loses the connection. What is put between two calls of Watch is not told.
+	// Watch calls changed whenever somebody has put a version, until ctx ends or the
+	// connection is lost. It does not report what was put between two calls of Watch.
 	Watch(ctx context.Context, changed func()) error
 }
 
 // Version is one version of the text on a Shelf.
 type Version struct {
-	Number int64     // 1 and up; begins again if the shelf was lost
+	Number int64     // from 1 on; starts over if the shelf was lost
 	ID     string    // no two versions have the same
 	At     time.Time // by the clock of the shelf
 	Size   int64     // of the text, in bytes
@@ -37,7 +37,7 @@ type Version struct {
 
 // Bounds of a Shelf.
 const (
-	MaxVersions = 20       // that are kept
+	MaxVersions = 20       // kept
 	MaxLabel    = 8 << 10  // bytes
 	MaxText     = 64 << 20 // bytes
 )

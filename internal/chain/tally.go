@@ -7,17 +7,16 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// Tallies is where instances add up what each of them has counted by itself. Package eventual
-// is what uses it.
+// Tallies adds up what each instance has counted by itself. Package eventual uses it.
 type Tallies interface {
-	// Exchange tells what this instance has counted, and writes the answers into the tallies.
+	// Exchange sends what this instance has counted, and writes the answers into the tallies.
 	// An error means that none was answered. At most MaxTallies are sent at once.
 	Exchange(ctx context.Context, tallies []Tally) error
-	// Time is the clock by which all instances name the parts of time.
+	// Time returns the time by the clock that all instances use to name windows.
 	Time(ctx context.Context) (time.Time, error)
 }
 
-// MaxTallies is how many tallies one exchange has.
+// MaxTallies is how many tallies one exchange takes.
 const MaxTallies = 512
 
 // Tally is what one instance has counted of one counter. Counts are cumulative, so the same
@@ -25,10 +24,11 @@ const MaxTallies = 512
 type Tally struct {
 	Limit *tidegate.Limit
 	Key   string
-	// Region is the number of the region that the instance is in, if the counter is one of
-	// several regions; 0 otherwise. See RegionNumber.
+	// Region is the number of the instance's region (see RegionNumber) if several regions share
+	// the counter; otherwise 0.
 	Region int64
-	// Instance is random: whose counts these are. Whoever starts to count anew has another one.
+	// Instance is random and says whose counts these are. An instance that starts to count anew
+	// takes another one.
 	Instance [2]uint64
 	// Number rises from one tally of the instance to the next: an older one that arrives later
 	// changes nothing.
@@ -36,13 +36,13 @@ type Tally struct {
 	// Generation is how often the counter was reset, as far as the instance knows. Counts from
 	// before a reset change nothing.
 	Generation int64
-	// Demand is how many events the instance was asked for in an interval of late, and
-	// DemandLasts for how long that is worth knowing.
+	// Demand is how many events the instance was recently asked for per interval, and
+	// DemandLasts how long the others go by that.
 	Demand      int64
 	DemandLasts time.Duration
-	// Parts are all counts that matter, the oldest first.
+	// Parts has all counts that still matter, the oldest first.
 	Parts []TallyPart
-	// Reset forgets what everybody has counted. The parts are not looked at.
+	// Reset makes the store forget what all instances have counted. Parts is then ignored.
 	Reset bool
 
 	// Answer is written by Exchange, unless Err says why there is none.
@@ -53,9 +53,9 @@ type Tally struct {
 // TallyPart is a window, or a part of one, and how many events it has.
 type TallyPart struct {
 	Start int64 // µs since the Unix epoch: its name
-	End   int64 // when it no longer matters to any decision; in answers 0
+	End   int64 // when it stops to matter to decisions, in µs since the Unix epoch; 0 in answers
 	Count int64
-	// Abroad is how many of Count are of other regions, in answers.
+	// Abroad is how many of Count were counted in other regions; set in answers only.
 	Abroad int64
 }
 
@@ -64,8 +64,8 @@ type TallyAnswer struct {
 	// Generation is that of the counter. If it is above that of the tally, the tally was not
 	// counted.
 	Generation int64
-	// Demand is the sum over the other instances that have told theirs of late.
+	// Demand is the sum of the current demands of all other instances.
 	Demand int64
-	// Totals are of all instances, this one and those that are gone included.
+	// Totals has the counts of all instances together, this one and those that are gone included.
 	Totals []TallyPart
 }

@@ -15,23 +15,23 @@ import (
 const (
 	// AskTimeout is how long a question waits for answers.
 	AskTimeout = 2500 * time.Millisecond
-	// MaxAnswerBody is how long an answer may be, and MaxQuestionBody a question.
+	// MaxAnswerBody and MaxQuestionBody bound answers and questions, in bytes.
 	MaxAnswerBody   = 64 << 10
 	MaxQuestionBody = 15 << 10
 
 	pollEvery = 40 * time.Millisecond
 	// maxAnswering is how many questions are answered at the same time.
 	maxAnswering = 8
-	// remembered is for how long a question stays known, so that it is answered once.
+	// remembered is how long an instance remembers a question, so that it answers once.
 	remembered = time.Minute
 )
 
-// mail is the questions of a board.
+// mail handles the questions that instances ask each other through a board.
 type mail struct {
 	mu      sync.Mutex
 	topics  map[string]func([]byte) []byte
-	seen    map[string]time.Time // questions that were answered, or asked here
-	members []Member             // that were last known
+	seen    map[string]time.Time // when questions, by ID, were answered or asked here
+	members []Member             // as last listed
 	busy    chan struct{}
 	done    sync.WaitGroup
 }
@@ -44,7 +44,7 @@ func (m *mail) open() {
 
 func (m *mail) wait() { m.done.Wait() }
 
-// first reports whether a question was not seen before.
+// first reports whether a question is new, and remembers it.
 func (m *mail) first(id string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -59,15 +59,15 @@ func (m *mail) first(id string) bool {
 	return !known
 }
 
-// Answer has f answer the questions of a topic, here and from other instances. Answers of
-// more than MaxAnswerBody bytes are not sent.
+// Answer registers f to answer the questions of a topic, those of this instance included.
+// Answers of more than MaxAnswerBody bytes are not sent to others.
 func (b *Board) Answer(topic string, f func(question []byte) []byte) {
 	b.mail.mu.Lock()
 	defer b.mail.mu.Unlock()
 	b.mail.topics[topic] = f
 }
 
-// answerTo answers a question, and reports whether there is an answer to that topic.
+// answerTo answers a question, and reports whether the topic is known.
 func (b *Board) answerTo(topic string, question []byte) ([]byte, bool) {
 	if topic == topicHas {
 		return b.has(question), true
@@ -88,11 +88,11 @@ const (
 	tooLong   = "long"
 )
 
-// answerAll answers questions that are open and were not answered yet, in the background.
+// answerAll answers, in the background, the open questions that this instance has not seen yet.
 func (b *Board) answerAll(ctx context.Context, open []string) {
 	for _, id := range open {
 		if len(b.mail.busy) == cap(b.mail.busy) {
-			return // at the next look
+			return // the next look answers the others
 		}
 		if !b.mail.first(id) {
 			continue
@@ -121,12 +121,12 @@ func (b *Board) answerOne(ctx context.Context, id string) {
 	case len(answer) > MaxAnswerBody:
 		mark, answer = tooLong, nil
 	}
-	_ = b.table.Answer(ctx, id, mark+" "+b.o.Self.ID+" "+b.o.Self.Name+"\n"+string(answer)) // likewise
+	_ = b.table.Answer(ctx, id, mark+" "+b.o.Self.ID+" "+b.o.Self.Name+"\n"+string(answer)) // if it is lost, whoever asked will miss this instance
 }
 
-// Ask puts a question to all instances that follow the board, this one included, and returns
-// their answers, and who has not answered within AskTimeout, and why. An error says that the
-// others could not be asked; the own answer is there even then.
+// Ask puts a question to all instances, this one included. It returns the answers that arrive
+// within AskTimeout, and the instances without one, each with the reason. An error means that
+// the others could not be asked; answers has that of this instance even then.
 func (b *Board) Ask(ctx context.Context, topic string, question []byte) (answers map[Node][]byte, missing []Absent, err error) {
 	answers = make(map[Node][]byte)
 	if strings.Contains(topic, "\n") || len(topic)+len(question) > MaxQuestionBody {
@@ -191,7 +191,7 @@ func (b *Board) Ask(ctx context.Context, topic string, question []byte) (answers
 	return answers, missing, err
 }
 
-// expectation is a member that is to answer.
+// expectation is a member whose answer is awaited.
 type expectation struct {
 	Member
 	mark   string // "" until it has answered
@@ -210,7 +210,7 @@ func (e *expectation) why() string {
 	return "it did not answer in time"
 }
 
-// collect reads answers until all that follow have answered, or time is over.
+// collect reads answers into expected until all members that follow the board have answered, or ctx ends.
 func (b *Board) collect(ctx context.Context, id string, expected map[string]*expectation) error {
 	read := 0
 	for {
@@ -219,7 +219,7 @@ func (b *Board) collect(ctx context.Context, id string, expected map[string]*exp
 		end()
 		switch {
 		case ctx.Err() != nil:
-			return nil // those who have not answered are missing
+			return nil // Ask reports those that have not answered
 		case err != nil:
 			return err
 		}
@@ -228,7 +228,7 @@ func (b *Board) collect(ctx context.Context, id string, expected map[string]*exp
 			head, answer, _ := strings.Cut(text, "\n")
 			mark, node, _ := strings.Cut(head, " ")
 			node, name, _ := strings.Cut(node, " ")
-			if expected[node] == nil && node != "" && node != b.o.Self.ID { // it came meanwhile
+			if expected[node] == nil && node != "" && node != b.o.Self.ID { // an instance that was not listed
 				expected[node] = &expectation{Member: b.alsoThere(node, name)}
 			}
 			if e := expected[node]; e != nil {
@@ -258,7 +258,7 @@ func complete(expected map[string]*expectation) bool {
 	return true
 }
 
-// listMembers returns the instances, those last known if they cannot be listed.
+// listMembers lists the instances. If that fails, it adds those last known.
 func (b *Board) listMembers(ctx context.Context) []Member {
 	if b.o.Members == nil {
 		return nil
@@ -272,7 +272,7 @@ func (b *Board) listMembers(ctx context.Context) []Member {
 		b.mail.members = slices.Clone(members)
 		return members
 	}
-	for _, known := range b.mail.members { // with some, not all could be listed
+	for _, known := range b.mail.members { // an error may come with a part of the list
 		if !slices.ContainsFunc(members, func(m Member) bool { return m.ID == known.ID }) {
 			members = append(members, known)
 		}
@@ -280,7 +280,7 @@ func (b *Board) listMembers(ctx context.Context) []Member {
 	return members
 }
 
-// alsoThere remembers an instance that answers and is not listed, as after the list was lost.
+// alsoThere remembers an instance that has answered though it is not listed: the list may have been lost.
 func (b *Board) alsoThere(id, name string) Member {
 	m := Member{Node: Node{ID: printable(id), Name: printable(name)}, Follows: true}
 	b.mail.mu.Lock()
@@ -291,11 +291,11 @@ func (b *Board) alsoThere(id, name string) Member {
 	return m
 }
 
-// maxName is how long a name of an instance may be.
+// maxName bounds the name of an instance, in bytes.
 const maxName = 64
 
-// printable returns a name without characters that a terminal takes for commands: anybody who
-// may write to the table may have answered.
+// printable replaces what a terminal may take for a command, and cuts a name that is too long:
+// anybody who may write to the table may have answered.
 func printable(name string) string {
 	name = strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
@@ -306,7 +306,7 @@ func printable(name string) string {
 	return name[:min(len(name), maxName)]
 }
 
-// knownMembers are those that were last listed.
+// knownMembers returns the instances that were last listed.
 func (b *Board) knownMembers() []Member {
 	b.mail.mu.Lock()
 	defer b.mail.mu.Unlock()

@@ -1,14 +1,15 @@
-// Package board lets every instance of a fleet have the same few records: what operators
-// have ordered, such as bans. Whoever puts a record on the board has it at once; the others
-// look every quarter of a second. It knows nothing of what the records say.
+// Package board keeps the same few records on every instance of a fleet: what operators
+// have ordered, such as bans. The instance that puts a record on the board has it at once; the
+// others look every quarter of a second. The package does not read what the records say.
 //
 //	Put, End → here, at once, and in the file → the shared table → the others' next look
 //
-// Every instance keeps all records. While the table cannot be reached, what is ordered holds
-// here, and is posted later; a table that comes back empty is filled again; a file lets
-// records survive a restart. The last order about a record counts, by the clock of the table;
-// whoever has seen an order can replace it, whatever the clocks say. It is remembered that a
-// record was ended, so that an instance that was cut off does not bring it back.
+// Every instance keeps all records. While the table cannot be reached, an order holds on the
+// instance that made it, and is posted later; a table that comes back empty is filled again; a
+// file lets records survive a restart. The latest order about a record wins, by the clock of the
+// table; an instance that has seen an order can always replace it, whatever the clocks say. The
+// fleet remembers that a record was ended (a tombstone), so that an instance that was cut off
+// does not bring it back.
 //
 // The board also carries questions to all instances, and the lines of a journal.
 //
@@ -37,7 +38,7 @@ const (
 	DefaultConfirm = AskTimeout
 )
 
-// Options of [Open]. The zero value is the board of one process, which is gone with it.
+// Options of [Open]. The zero value is the board of one process; its records end with the process.
 type Options struct {
 	// Table is what the fleet shares; nil means that this instance is alone.
 	Table chain.Table
@@ -45,21 +46,21 @@ type Options struct {
 	Self Node
 	// Members lists the instances of the fleet; nil means that there are no others.
 	Members func(context.Context) ([]Member, error)
-	// File keeps all records on this machine; "" means none does.
+	// File keeps all records on this machine; "" means no file.
 	File string
-	// OnChange is [Board.Watch] from the start on; nil means that nobody does.
+	// OnChange, unless nil, is given to [Board.Watch] by Open.
 	OnChange func([]Record)
-	// OnStart is called by Start, when the others may hear that this instance follows the
-	// board; nil means that nothing is.
+	// OnStart, unless nil, is called by Start: from then on the others may hear that this
+	// instance follows the board.
 	OnStart func()
 	// Every is how often the table is looked at; 0 means DefaultEvery.
 	Every time.Duration
-	// Timeout of a call of the table; 0 means DefaultTimeout.
+	// Timeout bounds each call of the table; 0 means DefaultTimeout.
 	Timeout time.Duration
 	// Confirm is how long Put and End wait for the other instances to say that they have
 	// the record; 0 means DefaultConfirm, less than 0 that they do not wait.
 	Confirm time.Duration
-	// Log is told what an operator should know; nil means that nobody is.
+	// Log gets what an operator should know; nil means no log.
 	Log *slog.Logger
 }
 
@@ -68,16 +69,16 @@ type Options struct {
 type Board struct {
 	o     Options
 	table chain.Table
-	by    uint32 // this process, among those that order
-	now   atomic.Pointer[[]Record]
+	by    uint32                   // random: marks the orders of this process
+	now   atomic.Pointer[[]Record] // what All returns, as of the last change
 	mail  mail
 	lines journal
 
 	mu       sync.Mutex // also held while the file is written and watchers are told
 	records  map[string]*Record
 	pending  map[string]bool // to be posted
-	ordering map[string]int  // being posted by whoever orders them
-	lastRev  int64           // that this process has used or seen
+	ordering map[string]int  // how many calls of order are posting each
+	lastRev  int64           // the highest that this process has used or seen
 	watchers []func([]Record)
 	file     file
 	closed   bool
@@ -91,8 +92,8 @@ type Board struct {
 	ending sync.Once
 }
 
-// Open returns a board with the records of the file, if that exists. One that cannot be read
-// is an error. It does not look at the table before Start.
+// Open returns a board with the records of the file, if that exists. It fails if the file cannot
+// be read. The board does not look at the table before Start.
 func Open(o Options) (*Board, error) {
 	o.Every = orDefault(o.Every, DefaultEvery)
 	o.Timeout = orDefault(o.Timeout, DefaultTimeout)
@@ -130,7 +131,7 @@ func orDefault(d, fallback time.Duration) time.Duration {
 	return d
 }
 
-// Start looks at the table from now on, until Close.
+// Start begins to look at the table, until Close.
 func (b *Board) Start() {
 	b.start.Do(func() {
 		b.mu.Lock()
@@ -148,7 +149,7 @@ func (b *Board) Start() {
 	})
 }
 
-// Close ends looking. What is in force stays so in the other instances and in the file.
+// Close stops looking at the table. Records stay in force on the other instances and in the file.
 func (b *Board) Close() {
 	b.ending.Do(func() {
 		b.mu.Lock()
@@ -163,7 +164,7 @@ func (b *Board) Close() {
 	})
 }
 
-// Self is this instance.
+// Self returns this instance.
 func (b *Board) Self() Node { return b.o.Self }
 
 // All returns the records in force, the oldest order first. The slice is the caller's, the
@@ -173,9 +174,9 @@ func (b *Board) All() []Record {
 	return slices.DeleteFunc(slices.Clone(*b.now.Load()), func(r Record) bool { return r.over(now) })
 }
 
-// Watch calls f with the records in force, now and whenever they have changed, one call at a
-// time. f must not call Put, End or Watch. Records that expire are not a change: f goes by
-// their Expires.
+// Watch calls f with the records in force, now and after every change, one call at a
+// time. f must not call Put, End or Watch. It is not called when a record expires: it has to
+// look at Expires.
 func (b *Board) Watch(f func([]Record)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -183,7 +184,7 @@ func (b *Board) Watch(f func([]Record)) {
 	f(b.All())
 }
 
-// snapshotLocked is what All returns from now on.
+// snapshotLocked updates what All returns.
 func (b *Board) snapshotLocked() {
 	now := time.Now()
 	all := make([]Record, 0, len(b.records))
@@ -201,7 +202,8 @@ func (b *Board) snapshotLocked() {
 	b.now.Store(&all)
 }
 
-// commitLocked puts a change in force: in the file first, then here.
+// commitLocked puts changed records in force: it updates what All returns, writes the file and
+// calls the watchers. The error is that of the file.
 func (b *Board) commitLocked() error {
 	b.snapshotLocked()
 	err := b.saveLocked()
@@ -211,7 +213,7 @@ func (b *Board) commitLocked() error {
 	return err
 }
 
-// mergeLocked takes r over if it counts, and reports whether that is so.
+// mergeLocked replaces the record of the same ID by r if r is newer, and reports whether it did.
 func (b *Board) mergeLocked(r *Record) bool {
 	b.lastRev = max(b.lastRev, r.Rev)
 	old := b.records[r.ID]
@@ -226,17 +228,17 @@ func (b *Board) mergeLocked(r *Record) bool {
 	return true
 }
 
-// nextRevLocked returns a Rev for an order that is made now: later than all that this
+// nextRevLocked returns a Rev for an order that is made now: higher than all that this
 // process has seen, whatever the clocks say.
 func (b *Board) nextRevLocked() int64 {
 	b.lastRev = max(b.lastRev+1, min(b.is.time().UnixMicro(), latestRev))
 	return b.lastRev
 }
 
-// latestRev leaves room for later orders above that of a clock that is far off.
+// latestRev bounds the Rev that a clock gives: one that is far ahead leaves room for later orders.
 const latestRev = 1 << 52
 
-// pruneLocked forgets records whose time is over, and reports whether there were any.
+// pruneLocked forgets records that need not be kept any longer, and reports whether there were any.
 func (b *Board) pruneLocked() bool {
 	now, before := time.Now(), len(b.records)
 	if by := b.is.time(); by.Before(now) { // a clock that is ahead must not end anything
@@ -248,7 +250,7 @@ func (b *Board) pruneLocked() bool {
 	return len(b.records) < before
 }
 
-// inForceLocked counts the records that are.
+// inForceLocked counts the records that are in force.
 func (b *Board) inForceLocked() (n int) {
 	now := time.Now()
 	for _, r := range b.records {
@@ -259,8 +261,8 @@ func (b *Board) inForceLocked() (n int) {
 	return n
 }
 
-// Put orders a record, and replaces the one with its ID. It is in force here when Put returns
-// without an error; Reach says where else.
+// Put orders a record, which replaces the one with the same ID. It is in force here when Put
+// returns without an error; Reach says on which other instances.
 func (b *Board) Put(ctx context.Context, r Record) (Reach, error) {
 	if err := r.check(); err != nil {
 		return Reach{}, err

@@ -13,10 +13,10 @@ import (
 	"tidegate.dev/tidegate/internal/lang/durable"
 )
 
-// file is where records are kept on this machine. Its fields are under the lock of the board.
+// file is the file that keeps records on this machine. Its fields are under Board.mu.
 type file struct {
-	name   string    // "" means nowhere
-	synced time.Time // what the file says of when the table was last looked at, or would say if it could be written
+	name   string    // "" means no file
+	synced time.Time // when the table was last looked at, as of the last attempt to write the file
 	failed bool      // the last write failed
 	pruned time.Time // when ended records were last removed
 }
@@ -87,7 +87,7 @@ func (s *storedState) record() (*Record, error) {
 	return r, r.check()
 }
 
-// adopt merges the content of a file, and reports whether that changed a record.
+// adopt merges the content of a file into the records, and reports whether that changed any.
 func (b *Board) adopt(s state) (changed bool) {
 	for i := range s.Records {
 		if r, err := s.Records[i].record(); err == nil && b.mergeLocked(r) {
@@ -100,7 +100,7 @@ func (b *Board) adopt(s state) (changed bool) {
 	return changed
 }
 
-// stateLocked returns the content of a file with all records.
+// stateLocked returns all records as the content of a file.
 func (b *Board) stateLocked() state {
 	s := state{Format: stateFormat, Epoch: b.is.epoch, Synced: b.is.synced, Records: make([]storedState, 0, len(b.records))}
 	for _, r := range b.records {
@@ -145,10 +145,10 @@ func (b *Board) saveSyncedLocked() {
 	}
 }
 
-// retrySave is how long after a failure the file is written again.
+// retrySave is the pause before the file is written again after a failure.
 const retrySave = 5 * time.Second
 
-// writeState writes a file. It is written whole or not at all, even if the machine stops.
+// writeState writes a file, whole or not at all, even if the machine stops.
 func writeState(name string, s state) error {
 	text, err := json.Marshal(s)
 	if err == nil {
@@ -163,8 +163,8 @@ func writeState(name string, s state) error {
 // writeFile is a variable so that tests of other things need not wait for a disk.
 var writeFile = durable.WriteFile
 
-// HandOver writes all records to a file for a successor. From then on this board takes no
-// orders and writes nothing, unless Resume says that nobody has taken over.
+// HandOver writes all records to a file for a successor. From then on this board refuses orders
+// and writes neither to its own file nor to the table, until Resume is called.
 func (b *Board) HandOver(file string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -174,7 +174,7 @@ func (b *Board) HandOver(file string) error {
 	return writeState(file, s)
 }
 
-// Resume says that nobody has taken over.
+// Resume undoes HandOver: no successor has taken over.
 func (b *Board) Resume() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -17,14 +17,14 @@ const (
 	maxUnwritten = 1000 // lines that the table does not have
 )
 
-// journal is lines that the table does not have yet, or that nobody else does.
+// journal holds the lines that the table does not have yet; without a table, the last lines.
 type journal struct {
 	mu    sync.Mutex
 	lines []string
 }
 
-// Log adds a line to the journal of the fleet. It does not wait: while the table cannot be
-// reached, lines are kept here, the last thousand. Without a table it keeps those, too.
+// Log adds a line to the journal of the fleet. It does not wait: the last maxUnwritten lines are
+// kept here until the table has them; without a table, for good.
 func (b *Board) Log(line string) error {
 	if len(line) > MaxLine || strings.Contains(line, "\n") {
 		return fmt.Errorf("a line of %d bytes is not one for the journal, which takes %d without line breaks", len(line), MaxLine)
@@ -34,7 +34,7 @@ func (b *Board) Log(line string) error {
 	return nil
 }
 
-// add adds lines with their names.
+// add adds lines, each of which begins with its name.
 func (j *journal) add(lines ...string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -50,8 +50,8 @@ func (j *journal) unwritten() []string {
 	return slices.Clone(j.lines)
 }
 
-// deliver writes lines to the table. One whose answer was lost is written again, under the
-// same name.
+// deliver writes lines to the table. If an answer is lost, the lines are sent again under the same
+// names, and the table has each once.
 func (b *Board) deliver(ctx context.Context) {
 	j := &b.lines
 	for {
@@ -65,7 +65,7 @@ func (b *Board) deliver(ctx context.Context) {
 		err := b.table.Append(limited, some)
 		cancel()
 		if err != nil {
-			return // at the next look
+			return // it is tried again at the next look
 		}
 		j.mu.Lock()
 		for len(j.lines) > 0 && slices.Contains(some, j.lines[0]) {
@@ -75,13 +75,13 @@ func (b *Board) deliver(ctx context.Context) {
 	}
 }
 
-// journalTimeouts is how many timeouts reading the journal has: it takes many calls.
+// journalTimeouts is how many times Options.Timeout reading the journal may take: it is many calls.
 const journalTimeouts = 4
 
-// Logged returns the last n lines of the journal, each once, and perhaps some before them. On
-// one server they are in order, the oldest first. With lines and an error, the table cannot be
-// read, or not all of it, and the lines are those that could be and those that it has not got
-// yet.
+// Logged returns the last n lines of the journal, each once, and perhaps some before them. With
+// a single server they are in order, the oldest first. An error means that the table, or a part
+// of it, could not be read; the lines are then those that could be read and those that are
+// only here.
 func (b *Board) Logged(ctx context.Context, n int) ([]string, error) {
 	var all []string
 	var err error

@@ -10,7 +10,7 @@ import (
 	"tidegate.dev/tidegate/internal/chain"
 )
 
-// run is the goroutine of a board.
+// run is the goroutine of a board: it looks at the table until ctx ends.
 func (b *Board) run(ctx context.Context) {
 	for {
 		pause := b.o.Every
@@ -22,7 +22,7 @@ func (b *Board) run(ctx context.Context) {
 			pause = max(pause, time.Second)
 		}
 		b.prune()
-		// Instances do not look together.
+		// The jitter keeps instances from looking at the same time.
 		timer := time.NewTimer(pause*9/10 + rand.N(pause/10+1))
 		select {
 		case <-timer.C:
@@ -35,7 +35,7 @@ func (b *Board) run(ctx context.Context) {
 	}
 }
 
-// wakeUp has the table looked at soon.
+// wakeUp makes run look at the table at once.
 func (b *Board) wakeUp() {
 	select {
 	case b.wake <- struct{}{}:
@@ -43,7 +43,7 @@ func (b *Board) wakeUp() {
 	}
 }
 
-// look takes over what has changed in the table, and answers questions.
+// look merges what has changed in the table, and answers questions.
 func (b *Board) look(ctx context.Context) {
 	b.mu.Lock()
 	since := b.is.version
@@ -66,7 +66,7 @@ func (b *Board) lookAt(ctx context.Context, since int64) (chain.TableNews, error
 	news, err := b.table.Look(ctx, since)
 	if err == nil {
 		b.mu.Lock()
-		if b.is.at.IsZero() { // orders made before went by another clock
+		if b.is.at.IsZero() { // earlier orders were dated by the clock of this process
 			for _, r := range b.records {
 				if r.by == b.by {
 					if keep := r.kept(news.Now); keep.After(r.keep) {
@@ -81,7 +81,7 @@ func (b *Board) lookAt(ctx context.Context, since int64) (chain.TableNews, error
 	return news, err
 }
 
-// lost reports whether all records have to be compared: the table may have lost some.
+// lost reports whether the table may have lost records, so that all have to be compared.
 func (b *Board) lost(news *chain.TableNews) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -90,7 +90,7 @@ func (b *Board) lost(news *chain.TableNews) bool {
 		is.compared.IsZero() || time.Since(is.compared) > compareEvery
 }
 
-// looked notes how a look went.
+// looked records whether a look succeeded.
 func (b *Board) looked(ctx context.Context, err error) {
 	if ctx.Err() != nil {
 		return
@@ -116,11 +116,11 @@ func (b *Board) looked(ctx context.Context, err error) {
 	}
 }
 
-// tellAfter is how long looking fails before the log says so.
+// tellAfter is how long looks must fail before the log says so.
 const tellAfter = 5 * time.Second
 
-// follow takes over the changes in news, and those that it had no room for. all notes which
-// rows are listed, if it is not nil.
+// follow merges the changes in news, and those that news had no room for. If all is not nil, it
+// gets the version of every row that was listed.
 func (b *Board) follow(ctx context.Context, news chain.TableNews, all map[string]int64) error {
 	changed := false
 	defer func() {
@@ -157,8 +157,8 @@ func (b *Board) follow(ctx context.Context, news chain.TableNews, all map[string
 	}
 }
 
-// take reads rows that have changed and are not known, and merges them. It reports whether
-// that changes anything.
+// take reads the changed rows that are not known yet, and merges them. It reports whether that
+// changed any record.
 func (b *Board) take(ctx context.Context, changed []chain.RowVersion) (any bool, err error) {
 	var ids []string
 	b.mu.Lock()
@@ -192,15 +192,15 @@ func (b *Board) takeRows(rows []chain.Row, versions map[string]int64) (changed b
 		if r, ok := recordOf(&rows[i]); ok && b.mergeLocked(r) {
 			changed = true
 			if b.ordering[r.ID] == 0 {
-				delete(b.pending, r.ID) // it was overtaken
+				delete(b.pending, r.ID) // a newer order has replaced it
 			}
 		}
 	}
 	return changed
 }
 
-// compare reads the whole table, takes over what is newer there, and posts what is newer here
-// or missing there.
+// compare reads the whole table, merges what is newer there, and marks as pending what is newer
+// here or missing there.
 func (b *Board) compare(ctx context.Context) error {
 	b.mu.Lock()
 	b.is.version, b.is.compareNow = 0, false
@@ -212,7 +212,7 @@ func (b *Board) compare(ctx context.Context) error {
 	there := make(map[string]int64)
 	b.mu.Lock()
 	known := b.is.epoch == news.Epoch
-	if b.is.epoch = news.Epoch; !known { // versions of another table mean nothing
+	if b.is.epoch = news.Epoch; !known { // versions of a former table mean nothing
 		b.is.fresh = crand.Text()
 		for _, r := range b.records {
 			r.version = 0
@@ -242,15 +242,15 @@ func (b *Board) compare(ctx context.Context) error {
 	return nil
 }
 
-// longGoneLocked reports whether a record that the table does not have was ended, and that
-// was forgotten meanwhile: this instance, or the file that it began with, was cut off for so
-// long.
+// longGoneLocked reports whether r, which the table lacks, was surely ended elsewhere: this
+// instance, or the file that it began with, was cut off for longer than the table keeps the
+// tombstone. Such a record must not come back.
 func (b *Board) longGoneLocked(r *Record) bool {
 	synced := b.is.synced
 	return !synced.IsZero() && time.Since(synced) > tombstoneLife-grace && r.Rev < synced.UnixMicro() && r.Expires.IsZero()
 }
 
-// postPending posts what was ordered while the table could not be reached.
+// postPending posts the records that the table does not have yet.
 func (b *Board) postPending(ctx context.Context) {
 	b.mu.Lock()
 	var ids []string

@@ -7,11 +7,11 @@ import (
 	"tidegate.dev/tidegate/internal/chain"
 )
 
-// attempts is how often an order is posted that finds a later one in its place.
+// attempts is how often an order is posted if the table has a later one each time.
 const attempts = 5
 
-// postOrder posts an order that is made now. It replaces what the table has, even if that is
-// of a clock that is ahead: r gets a later Rev then.
+// postOrder posts an order that is made now. It replaces what the table has, even if a clock that
+// is ahead gave that a later Rev: r then gets a later one still.
 func (b *Board) postOrder(ctx context.Context, r *Record) error {
 	for range attempts {
 		there, err := b.postRows(ctx, []Record{*r})
@@ -19,7 +19,7 @@ func (b *Board) postOrder(ctx context.Context, r *Record) error {
 			b.assert(r)
 			return err
 		}
-		if there[0].Rev == 0 { // its time is over: the clock of the table was set
+		if there[0].Rev == 0 { // the table has dropped it as outdated: its clock was set
 			if err := b.keepLonger(ctx, r); err != nil {
 				return err
 			}
@@ -44,7 +44,7 @@ func (b *Board) postOrder(ctx context.Context, r *Record) error {
 	return fmt.Errorf("%s is ordered in several places at the same time", r.ID)
 }
 
-// keepLonger has r remembered for long enough by the clock that the table has now.
+// keepLonger reads the clock of the table again, and extends by it how long r is kept.
 func (b *Board) keepLonger(ctx context.Context, r *Record) error {
 	b.mu.Lock()
 	version := b.is.version
@@ -61,8 +61,9 @@ func (b *Board) keepLonger(ctx context.Context, r *Record) error {
 	return nil
 }
 
-// assert makes r the last order about its record again, with a later Rev than anything that
-// this instance has seen. It reports whether that is so: not if r was replaced here.
+// assert gives r a later Rev than anything that this instance has seen, so that it is the latest
+// order about its record again, and marks it as pending. It reports false, and does nothing, if a
+// later order of this instance has replaced r.
 func (b *Board) assert(r *Record) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -80,7 +81,7 @@ func (b *Board) assert(r *Record) bool {
 	return true
 }
 
-// postRows writes records to the table, and returns what it has then.
+// postRows writes records to the table, and returns the rows that it then has under their IDs.
 func (b *Board) postRows(ctx context.Context, records []Record) ([]chain.Row, error) {
 	rows := make([]chain.Row, len(records))
 	for i := range records {
@@ -100,8 +101,8 @@ func (b *Board) postRows(ctx context.Context, records []Record) ([]chain.Row, er
 	return there, err
 }
 
-// postAgain posts records that the table does not have, at most chain.MaxRowsAtOnce. What is
-// newer there is taken over.
+// postAgain posts the records with these IDs, at most chain.MaxRowsAtOnce, and merges what is
+// newer in the table.
 func (b *Board) postAgain(ctx context.Context, ids []string) error {
 	var sent []Record
 	b.mu.Lock()
@@ -132,13 +133,13 @@ func (b *Board) postAgain(ctx context.Context, ids []string) error {
 	return err
 }
 
-// postedLocked notes what the table has after a record was sent, and reports whether that
-// changes anything here.
+// postedLocked handles the answer to a record that was sent: there is what the table now has. It
+// reports whether that changed a record here.
 func (b *Board) postedLocked(sent *Record, there *chain.Row) bool {
 	local := b.records[sent.ID]
 	if local == nil || local.same(sent) && b.ordering[sent.ID] == 0 {
-		// If there is no room, or its time is over by the table's clock, it is tried
-		// again when all is compared.
+		// If the table had no room for it, or dropped it as outdated, the next compare
+		// marks it as pending again.
 		delete(b.pending, sent.ID)
 	}
 	is := &Record{Rev: there.Rev, by: there.By}
@@ -152,7 +153,7 @@ func (b *Board) postedLocked(sent *Record, there *chain.Row) bool {
 		return false
 	}
 	newer, ok := recordOf(there)
-	if !ok || !b.mergeLocked(newer) { // a later version of this program may write others
+	if !ok || !b.mergeLocked(newer) { // recordOf cannot read rows of a later version of this program
 		return false
 	}
 	b.o.Log.Info("an order of this instance was overtaken by a later one", "id", sent.ID)

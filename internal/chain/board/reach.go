@@ -11,21 +11,21 @@ import (
 
 // Node is an instance of the fleet.
 type Node struct {
-	ID   string `json:"id"` // another one in every process
+	ID   string `json:"id"` // differs in every process
 	Name string `json:"name,omitempty"`
 }
 
-// String is what operators call it.
+// String returns the name that operators know, or the ID if there is none.
 func (n Node) String() string { return cmp.Or(n.Name, n.ID) }
 
 // Member is an instance that shares the counters.
 type Member struct {
 	Node
-	// Follows: it looks at the board. Older versions and some programs do not.
+	// Follows is true if it looks at the board. Older versions and some programs do not.
 	Follows bool
 }
 
-// Absent is an instance that has not answered, or has not got a record, and why.
+// Absent is an instance that has not answered, or lacks a record, and the reason.
 type Absent struct {
 	Node
 	Why string `json:"why"`
@@ -33,21 +33,21 @@ type Absent struct {
 
 // Reach says where an order is in force. It always is in this instance.
 type Reach struct {
-	// Kept is where it survives a restart: "store" (as far as the store keeps anything),
+	// Kept says where the order survives a restart: "store" (as far as the store is durable),
 	// "file", both, or neither: then it is gone when this process ends.
 	Kept []string `json:"kept"`
-	// Has are the instances that have it, this one included.
+	// Has lists the instances that have it, this one included.
 	Has []Node `json:"has"`
-	// Lacks are those of which that is not known.
+	// Lacks lists the instances that do not have it, or are not known to.
 	Lacks []Absent `json:"lacks,omitempty"`
 	// Why it is not kept everywhere, or not shared yet; "" if all is well.
 	Why string `json:"why,omitempty"`
 }
 
-// Everywhere reports whether all instances have it.
+// Everywhere reports whether all instances have the order, and it is kept as intended.
 func (r *Reach) Everywhere() bool { return len(r.Lacks) == 0 && r.Why == "" }
 
-// String is a sentence for an operator.
+// String returns a sentence for an operator.
 func (r *Reach) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "holds on %d of %d instances", len(r.Has), len(r.Has)+len(r.Lacks))
@@ -72,7 +72,7 @@ const (
 	InFile  = "file"
 )
 
-// hereOnly is the reach of an order that was not posted.
+// hereOnly returns the reach of an order before it is posted.
 func (b *Board) hereOnly(fileErr error) Reach {
 	r := Reach{Has: []Node{b.o.Self}, Kept: []string{}}
 	switch {
@@ -84,10 +84,11 @@ func (b *Board) hereOnly(fileErr error) Reach {
 	return r
 }
 
-// topicHas is the question who has a record.
+// topicHas is the topic of the question whether an instance has a record.
 const topicHas = "board"
 
-// confirm finds out which instances have a record that was posted, or could not be.
+// confirm adds to reach which other instances have r. postErr says why r could not be posted; nil
+// means that it was.
 func (b *Board) confirm(ctx context.Context, reach *Reach, r Record, postErr error) {
 	if postErr != nil {
 		reach.Why = strings.TrimPrefix(reach.Why+"; ", "; ") + "it is passed on when the store answers: " + postErr.Error()

@@ -10,46 +10,46 @@ import (
 	"tidegate.dev/tidegate/internal/chain"
 )
 
-// Record is what a board has under a name. ID, Body and Expires are what [Board.Put] reads;
-// the board fills in the rest.
+// Record is what a board keeps under an ID. [Board.Put] reads ID, Body and Expires; the board
+// fills in the rest.
 type Record struct {
-	// ID is chosen by whoever orders it: 1 to MaxID of a-z, 0-9 and -. A record replaces
-	// the one with the same ID.
+	// ID is chosen by the caller: 1 to MaxID of a-z, 0-9 and -. A record replaces the one with
+	// the same ID.
 	ID string
 	// Body is at most MaxBody bytes.
 	Body []byte
-	// Expires is when it ends by itself; zero means not before it is ended.
+	// Expires is when it ends by itself; zero means that only End ends it.
 	Expires time.Time
-	// Ended: it was ended before that. Nobody but the board sees such a record.
+	// Ended is set by End: the record is a tombstone, which only the board sees.
 	Ended bool
-	// Rev is about the µs at which it was ordered; the last one counts.
+	// Rev is about when it was ordered, in µs since the Unix epoch; the highest wins.
 	Rev int64
 
 	by      uint32    // which instance ordered it; decides between equal Revs
 	keep    time.Time // until when the fleet remembers it
-	version int64     // of the table, where this record was seen; 0 if it was not
+	version int64     // of the table at which it has this record; 0 if that is not known
 }
 
 // Bounds of records.
 const (
 	MaxID      = chain.MaxRowID
 	MaxBody    = 6 << 10
-	MaxRecords = 10_000 // that are in force
+	MaxRecords = 10_000 // in force
 )
 
 const (
-	// forever is how long a record without an end is kept.
+	// forever is how long a record that does not expire is kept.
 	forever = 10 * 365 * 24 * time.Hour
-	// tombstoneLife is how long it is remembered, at most, that a record was ended: for as
-	// long an instance may be cut off, and not bring it back.
+	// tombstoneLife is the longest that the fleet remembers that a record was ended. An instance
+	// that was cut off for less does not bring the record back.
 	tombstoneLife = 30 * 24 * time.Hour
-	// grace is for clocks that differ.
+	// grace allows for clocks that differ.
 	grace = time.Hour
 )
 
 // Errors of Put and End.
 var (
-	// ErrFull is returned for one record more than MaxRecords.
+	// ErrFull is returned when MaxRecords records are in force.
 	ErrFull = errors.New("there are as many as there may be")
 	// ErrUnknown is returned for a record that is not in force.
 	ErrUnknown = errors.New("it is not in force: it was never ordered, or has ended")
@@ -57,7 +57,7 @@ var (
 	ErrClosed = errors.New("the board is closed")
 )
 
-// check reports what is wrong with a record that is ordered.
+// check returns what is wrong with a record.
 func (r *Record) check() error {
 	switch {
 	case !validID(r.ID):
@@ -80,17 +80,17 @@ func validID(id string) bool {
 // over reports whether r has expired.
 func (r *Record) over(now time.Time) bool { return !r.Expires.IsZero() && !now.Before(r.Expires) }
 
-// newer reports whether r counts, and not other, which may be nil.
+// newer reports whether r replaces other, which may be nil.
 func (r *Record) newer(other *Record) bool {
 	return other == nil || r.Rev > other.Rev || r.Rev == other.Rev && r.by > other.by
 }
 
-// same reports whether r and other are one order.
+// same reports whether r and other, which may be nil, are the same order.
 func (r *Record) same(other *Record) bool {
 	return other != nil && r.Rev == other.Rev && r.by == other.by
 }
 
-// kept is until when r is to be remembered if it was ordered now.
+// kept returns until when r is to be remembered if it is ordered at now.
 func (r *Record) kept(now time.Time) time.Time {
 	switch last := now.Add(tombstoneLife); {
 	case r.Expires.IsZero() && r.Ended:
@@ -99,7 +99,7 @@ func (r *Record) kept(now time.Time) time.Time {
 		return now.Add(forever)
 	case r.Ended && r.Expires.After(last):
 		return last
-	case r.Expires.Before(now): // by a clock that is ahead of those that end it
+	case r.Expires.Before(now): // the clock that now is from is ahead
 		return now.Add(grace)
 	}
 	return r.Expires.Add(grace)
@@ -111,8 +111,8 @@ const (
 	markEnded = "ended"
 )
 
-// row is r as a table has it: MARK EXPIRES BODY, the time in ms, 0 if it has none. A later
-// version may use another mark, and this one ignores it.
+// row returns r as a row of the table. Its text is MARK EXPIRES BODY; the time is in ms since the
+// Unix epoch, 0 if r does not expire. Rows with a mark of a later version are ignored.
 func (r *Record) row() chain.Row {
 	mark, expires := markLive, int64(0)
 	if r.Ended {
@@ -125,7 +125,8 @@ func (r *Record) row() chain.Row {
 	return chain.Row{ID: r.ID, Rev: r.Rev, By: r.by, Keep: r.keep, Text: text}
 }
 
-// recordOf reads a row. Anybody who may write to the table may have written it.
+// recordOf reads a row, and reports whether it is valid: anybody who may write to the table may
+// have written it.
 func recordOf(row *chain.Row) (*Record, bool) {
 	fields := strings.SplitN(row.Text, " ", 3)
 	if len(fields) != 3 || fields[0] != markLive && fields[0] != markEnded {

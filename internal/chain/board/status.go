@@ -5,26 +5,26 @@ import (
 	"time"
 )
 
-// status is what is known of the table, under the lock of the board.
+// status is what is known of the table. What is not atomic is under Board.mu.
 type status struct {
 	started atomic.Bool
-	fresh   string // the epoch that an empty table gets
-	epoch   string // of the table that version is of
-	version int64  // up to which all changes are known
-	synced  time.Time
-	applied atomic.Int64 // version, for everybody
+	fresh   string       // the epoch to give to an empty table
+	epoch   string       // of the table that version belongs to
+	version int64        // of the table, up to which all changes are known here
+	synced  time.Time    // when the last look succeeded
+	applied atomic.Int64 // version as of the last look, for readers without the lock
 
-	compareNow bool      // all records are to be compared with those of the table
-	compared   time.Time // when they were
-	failedAt   time.Time // when looking began to fail; zero if it does not
-	why        error     // it does
-	told       bool      // and the log says so
+	compareNow bool      // the next look compares all records with the table
+	compared   time.Time // when all records were last compared
+	failedAt   time.Time // when looks began to fail; zero if the last one succeeded
+	why        error     // the error of the last look
+	told       bool      // the log says that looks fail
 
-	was time.Time // the clock of the table
-	at  time.Time // when it was read, by the monotonic clock
+	was time.Time // what the clock of the table showed when it was last read
+	at  time.Time // when that was, by the monotonic clock
 }
 
-// time is that of the table as far as it is known, else that of this process.
+// time returns the time by the clock of the table, or by that of this process if the former is not known.
 func (s *status) time() time.Time {
 	if s.at.IsZero() {
 		return time.Now()
@@ -32,8 +32,8 @@ func (s *status) time() time.Time {
 	return s.was.Add(time.Since(s.at))
 }
 
-// latest is time, or that of this process if that is later: what is remembered by a clock that
-// is behind would soon be forgotten by one that is right.
+// latest returns the later of time and the clock of this process: what is kept by a clock that is
+// behind would be forgotten too soon by one that is right.
 func (s *status) latest() time.Time {
 	if now := time.Now(); now.After(s.time()) {
 		return now
@@ -41,11 +41,11 @@ func (s *status) latest() time.Time {
 	return s.time()
 }
 
-// clockStep is a difference that no delay of a look explains.
+// clockStep is a jump of the table's clock that the duration of a look does not explain.
 const clockStep = 3 * time.Second
 
-// read notes the clock of the table. If it was set, some records may have expired there that
-// have not: all are to be compared.
+// read notes the clock of the table. If the clock was set, the table may have dropped records too
+// early: all have to be compared.
 func (s *status) read(now time.Time) {
 	if !s.at.IsZero() && now.Sub(s.time()).Abs() > clockStep {
 		s.compareNow = true
@@ -53,7 +53,7 @@ func (s *status) read(now time.Time) {
 	s.was, s.at = now, time.Now()
 }
 
-// posted notes the epoch of a table that was written to.
+// posted notes the epoch that a table had when it was written to.
 func (s *status) posted(epoch string) {
 	if s.epoch == "" {
 		s.epoch = epoch
@@ -63,17 +63,17 @@ func (s *status) posted(epoch string) {
 	}
 }
 
-// compareEvery is how often all records are compared with those of the table, without any
-// reason: a failover can lose some unseen.
+// compareEvery is how often all records are compared with the table even if nothing seems
+// wrong: a failover can lose some unnoticed.
 const compareEvery = 30 * time.Second
 
 // Status is what a board knows of its table.
 type Status struct {
-	// Version of the table that is in force here; 0 if nothing was ever ordered.
+	// Version is that of the table up to which this instance has all changes; 0 if nothing was ever ordered.
 	Version int64
-	// Pending is how many orders of this instance the table does not have yet.
+	// Pending is how many records the table does not have yet.
 	Pending int
-	// Since is when the table could not be looked at any more, and Why; zero if it can.
+	// Since is when looks at the table began to fail, and Why the last error; zero and nil if they succeed.
 	Since time.Time
 	Why   error
 }
@@ -85,7 +85,7 @@ func (b *Board) Status() Status {
 	return Status{Version: b.is.version, Pending: len(b.pending), Since: b.is.failedAt, Why: b.is.why}
 }
 
-// Version of the table that is in force here, and whether this board follows it.
+// Version returns the version of the table that is in force here, and whether this board follows the table.
 func (b *Board) Version() (version int64, follows bool) {
 	return b.is.applied.Load(), b.table != nil && b.is.started.Load()
 }

@@ -10,7 +10,8 @@ import (
 	"tidegate.dev/tidegate/internal/chain"
 )
 
-// Adjust implements tidegate.Store. What was taken here is given back here.
+// Adjust implements tidegate.Store. What this layer has counted is adjusted here, the rest by the
+// store below.
 func (s *Store) Adjust(ctx context.Context, r tidegate.Receipt, checks []tidegate.Check) error {
 	if s.receipts.Foreign(r) {
 		return tidegate.ErrElsewhere
@@ -26,8 +27,8 @@ func (s *Store) Adjust(ctx context.Context, r tidegate.Receipt, checks []tidegat
 	return errs
 }
 
-// adjustOwn is Adjust of checks that are counted here. Only what this instance has counted can be
-// given back here.
+// adjustOwn adjusts checks that this layer counts. It gives back no more than what this instance
+// has counted itself.
 func (s *Store) adjustOwn(ctx context.Context, r tidegate.Receipt, checks []tidegate.Check) (errs error) {
 	for _, check := range checks {
 		if check.Cost == 0 {
@@ -79,7 +80,7 @@ func (s *Store) Renew(ctx context.Context, r tidegate.Receipt, checks []tidegate
 	return s.Backend.Renew(ctx, v.Theirs, v.There)
 }
 
-// Reset implements tidegate.Resetter. All instances begin afresh, each at its next exchange.
+// Reset implements tidegate.Resetter. The other instances learn of it at their next exchange.
 func (s *Store) Reset(ctx context.Context, checks []tidegate.Check) error {
 	p, some := divide(checks)
 	if !some {
@@ -98,7 +99,7 @@ func (s *Store) Reset(ctx context.Context, checks []tidegate.Check) error {
 	return errs
 }
 
-// resetOwn forgets a key everywhere.
+// resetOwn forgets the counter of a check here and in the store that instances share.
 func (s *Store) resetOwn(ctx context.Context, check *tidegate.Check) error {
 	name := counterName{check.Limit.Identity(), check.Key}
 	generation := int64(0)

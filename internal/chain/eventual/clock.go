@@ -8,22 +8,22 @@ import (
 	"tidegate.dev/tidegate/internal/chain"
 )
 
-// clock is the one by which all instances name windows: that of the store that they share, as far
-// as this instance knows it. So wrong clocks of instances do not matter.
+// clock is this instance's estimate of the clock of the shared store, by which all instances name
+// windows. So it does not matter if the clock of an instance is wrong.
 type clock struct {
 	start time.Time
 	raw   func() time.Time // replaces the clock of this instance, in tests
-	ahead atomic.Int64     // ns by which the shared clock is ahead of it
+	ahead atomic.Int64     // ns by which the shared clock is ahead of that of this instance
 
-	// What follows is only looked at between exchanges.
+	// The fields below are only used by exchanges, of which there is one at a time.
 	known  bool
-	within time.Duration // how far ahead may be wrong
-	at     time.Time     // of the comparison that counts
-	asked  time.Time     // of the last one
+	within time.Duration // the most by which ahead may be wrong
+	at     time.Time     // when the comparison was made that ahead is from
+	asked  time.Time     // when the clocks were last compared
 }
 
-// compareEvery is how often clocks are compared, and compareLasts for how long the best comparison
-// counts.
+// compareEvery is how often clocks are compared, and compareLasts how long the best comparison
+// is used.
 const (
 	compareEvery = 5 * time.Second
 	compareLasts = time.Minute
@@ -41,9 +41,9 @@ func (c *clock) now() time.Time { return c.own().Add(time.Duration(c.ahead.Load(
 // due reports whether the clocks should be compared.
 func (c *clock) due() bool { return !c.known || time.Since(c.asked) >= compareEvery }
 
-// compare asks the shared clock. A comparison that took long says little: the best one counts, as
-// long as none contradicts it. It returns by how much the shared clock turned out to be ahead if
-// this was not known before.
+// compare compares the clock of this instance with that of t. The comparison with the shortest
+// round trip is the most exact: it is kept for compareLasts, unless another contradicts it. The
+// first comparison returns by how much the shared clock is ahead, later ones 0.
 func (c *clock) compare(ctx context.Context, t chain.Tallies) (first time.Duration, err error) {
 	sent, began := c.own(), time.Now()
 	shared, err := t.Time(ctx)

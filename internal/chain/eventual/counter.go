@@ -11,54 +11,54 @@ import (
 	"tidegate.dev/tidegate/store/memory"
 )
 
-// counter is what this instance knows of one key under one limit. The memory store has the sum of
-// it, by which requests are decided.
+// counter is what this instance knows of one key under one limit. The memory store, by which
+// requests are decided, has the sum of the counts.
 type counter struct {
 	name   counterName
-	order  uint64 // several are locked in this order
+	order  uint64 // counters are locked in this order
 	weight int    // see table
 
 	mu    sync.Mutex
-	limit *tidegate.Limit // the version that was asked for last
+	limit *tidegate.Limit // the version that the last request had
 	gone  bool            // it is no longer in the table
 	// counts are of the windows that matter, the oldest first.
 	counts []count
-	last   struct { // window that was asked for
+	last   struct { // the last result of windowAtLocked
 		limit *tidegate.Limit
 		window
 	}
 
-	instance   [2]uint64 // whose counts these are; another one if they begin anew
+	instance   [2]uint64 // names these counts in the store; see beginAnewLocked
 	number     uint64    // of the last tally
 	generation int64
 
-	asked     int64         // events since the last tally
-	demand    int64         // events in an interval, as the last tally said
-	others    int64         // the same of all other instances
-	touched   time.Duration // when it was last asked
+	asked     int64         // events asked for since the last tally
+	demand    int64         // events asked for per interval, as of the last tally
+	others    int64         // demand of all other instances together
+	touched   time.Duration // when a request last used it
 	collected time.Duration // when the last tally was made
-	told      time.Duration // when the last one was made that was answered; 0 means none was
+	told      time.Duration // when the last tally was made that was answered; 0 means none was
 
-	reserved int64 // start of the window in which the shares of other regions are taken; 0 means in none
+	reserved int64 // start of the window in which the shares of other regions are held back; 0 means in none
 
-	failed         time.Duration // when a tally was not answered; 0 means the last one was
+	failed         time.Duration // when the last tally failed; 0 means that it was answered
 	queued, urgent bool          // it waits for an exchange; see queue
-	due            bool          // it is in queue.due, under the lock of that
-	answered       chan struct{} // closed after the next one, if somebody waits for that
+	due            bool          // it is in queue.due; under queue.mu
+	answered       chan struct{} // closed after the next exchange; nil if nobody waits for one
 }
 
-// count is what a window has.
+// count is how many events are known in a window.
 type count struct {
 	window
-	own    int64 // of this instance
-	sent   int64 // of that, what the store is known to have
-	others int64 // of all other instances
-	abroad int64 // of those, what was counted in other regions
+	own    int64 // counted by this instance
+	sent   int64 // of own, what the store is known to have
+	others int64 // counted by all other instances
+	abroad int64 // of others, what was counted in other regions
 }
 
 func newInstance() [2]uint64 { return tidegate.NewHandle() }
 
-// windowAtLocked is windowAt, which remembers the last one: those of calendars take long to find.
+// windowAtLocked is windowAt with the last result remembered: calendar windows take long to compute.
 func (c *counter) windowAtLocked(l *tidegate.Limit, us int64) window {
 	if w := &c.last; w.limit != l || us < w.start || us >= w.end {
 		w.limit, w.window = l, windowAt(l, us)
@@ -84,19 +84,20 @@ func (c *counter) addLocked(l *tidegate.Limit, at, events int64) {
 	c.atLocked(c.windowAtLocked(l, at/algo.Micro)).own += events
 }
 
-// maxAsked is more than any limit can admit, and a sum over many instances that a store can have.
+// maxAsked bounds the demand: it is more than any limit can admit, and small enough for a store to
+// sum over many instances.
 const maxAsked = 1 << 40
 
-// askedLocked adds what n requests of a check ask for to the demand. What can never be admitted is none: it
-// would only take the share of others.
+// askedLocked adds n requests with this check to the demand, unless the cost can never be admitted:
+// such demand would only reduce the shares of the other instances.
 func (c *counter) askedLocked(check *tidegate.Check, n int) {
 	if check.Cost <= check.Limit.Capacity() {
 		c.asked = min(c.asked+check.Cost*min(int64(n), maxAsked/max(check.Cost, 1)), maxAsked)
 	}
 }
 
-// takeBackLocked takes back events of this instance that were counted at an instant; before 0, those
-// counted last. It returns how many that are.
+// takeBackLocked uncounts up to so many events of this instance: those of the window of the instant at,
+// in ticks, or the latest ones if at is negative. It returns how many it has uncounted.
 func (c *counter) takeBackLocked(l *tidegate.Limit, at, events int64) (taken int64) {
 	for i := len(c.counts) - 1; i >= 0 && taken < events; i-- {
 		one := &c.counts[i]
@@ -110,7 +111,7 @@ func (c *counter) takeBackLocked(l *tidegate.Limit, at, events int64) (taken int
 	return taken
 }
 
-// unsentLocked is what the store has not been told of, of the windows that matter.
+// unsentLocked returns how many events in windows that still matter have not been sent to the store.
 func (c *counter) unsentLocked(us int64) (sum int64) {
 	for i := len(c.counts) - 1; i >= 0; i-- {
 		if one := &c.counts[i]; one.over > us {
@@ -120,21 +121,20 @@ func (c *counter) unsentLocked(us int64) (sum int64) {
 	return max(sum, 0)
 }
 
-// toldLocked reports whether the store has been told of all windows that matter. What was given back
-// in one does not make up for what is unsent in another.
+// toldLocked reports whether the store has the count of every window that still matters. Unlike
+// unsentLocked, it does not set events given back in one window against unsent ones of another.
 func (c *counter) toldLocked(us int64) bool {
 	return !slices.ContainsFunc(c.counts, func(one count) bool { return one.over > us && one.own != one.sent })
 }
 
-// dropLocked forgets windows that matter no more.
+// dropLocked forgets windows that no longer matter.
 func (c *counter) dropLocked(us int64) {
 	c.counts = slices.DeleteFunc(c.counts, func(one count) bool { return one.over <= us })
 }
 
-// shareLocked is which share of what is left this instance may take before the next exchange, 0 to
-// 1. It goes by the demand of all who have told theirs of late, and is not less than what every
-// instance would have if all asked alike. That is its share, too, if it does not know: the store
-// does not answer.
+// shareLocked returns the share, 0 to 1, of what is left that this instance may take before the next
+// exchange: in proportion to its part of the fleet's demand, but never less than an equal share. It
+// is the equal share if fresh is false: the demand of the others is then not known.
 func (c *counter) shareLocked(fresh bool, instances int) float64 {
 	equal := 1 / float64(max(instances, 1))
 	switch {
@@ -146,8 +146,8 @@ func (c *counter) shareLocked(fresh bool, instances int) float64 {
 	return max(float64(c.demand)/float64(c.demand+c.others), equal)
 }
 
-// silence is after how long without an answer an instance goes by another name: the store forgets
-// those who were silent for twice as long.
+// silence is how long after the last answer an instance takes a new name for its counts: after twice
+// as long, the store forgets the old one.
 const silence = 30 * time.Minute
 
 // tallyLocked makes the next tally.
@@ -175,8 +175,8 @@ func (c *counter) tallyLocked(region *Region, now, interval time.Duration, us in
 	return t
 }
 
-// beginAnewLocked begins another count under another name. What the store has been told of stays
-// with the old one.
+// beginAnewLocked begins to count under a new name. What the store already has stays under the old
+// one, and is from now on the count of another instance.
 func (c *counter) beginAnewLocked() {
 	for i := range c.counts {
 		one := &c.counts[i]
@@ -186,7 +186,7 @@ func (c *counter) beginAnewLocked() {
 	c.instance, c.number = newInstance(), 0
 }
 
-// heardLocked notes the answer to a tally.
+// heardLocked updates the counts by the answer to a tally.
 func (c *counter) heardLocked(t *chain.Tally, us int64) {
 	a := &t.Answer
 	counted := a.Generation <= t.Generation
@@ -219,15 +219,15 @@ func (c *counter) heardLocked(t *chain.Tally, us int64) {
 	c.dropLocked(us)
 }
 
-// windowOfLocked is the window with that start. Another version of the limit may have counted it in
-// longer or shorter ones: its start is its name in any case.
+// windowOfLocked returns the window that is named by start. Its end is that of the limit's current
+// version, even if another version with longer or shorter windows has named it.
 func (c *counter) windowOfLocked(start int64) window {
 	w := windowAt(c.limit, start)
 	w.start = start
 	return w
 }
 
-// knownLocked is what all instances are known to have counted.
+// knownLocked returns what all instances are known to have counted in the windows that matter.
 func (c *counter) knownLocked(us int64) []memory.Count {
 	all := make([]memory.Count, 0, len(c.counts)+1)
 	for _, one := range c.counts {

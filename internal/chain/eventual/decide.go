@@ -9,7 +9,7 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// takeOwn decides about checks that are all counted here, all or none.
+// takeOwn decides checks that are all counted here: it charges all of them or none.
 func (s *Store) takeOwn(ctx context.Context, checks []tidegate.Check, n int) (tidegate.Decision, error) {
 	all, full := s.findAll(checks)
 	if all == nil {
@@ -36,14 +36,14 @@ func (s *Store) takeOwn(ctx context.Context, checks []tidegate.Check, n int) (ti
 	return d, err
 }
 
-// freshLocked reports whether this instance knows what others have counted, as of some intervals
-// ago.
+// freshLocked reports whether what this instance knows of the others is at most two intervals and two
+// round trips old.
 func (s *Store) freshLocked(c *counter, now time.Duration) bool {
 	return c.told > 0 && now-c.told <= 2*s.o.Interval+2*time.Duration(s.queue.trip.Load())
 }
 
-// staleLocked has counters exchanged at once of which this instance does not know enough. It returns
-// what to wait for.
+// staleLocked has every counter that is not fresh exchanged at once. It returns channels that are
+// closed when these exchanges are over; nil means that there is nothing to wait for.
 func (s *Store) staleLocked(all []*counter) (wait []chan struct{}) {
 	now := s.elapsed()
 	if s.o.Tallies == nil || s.queue.isAway(now, s.o.Interval) {
@@ -62,10 +62,10 @@ func (s *Store) staleLocked(all []*counter) (wait []chan struct{}) {
 	return wait
 }
 
-// failedFor is for how long nobody waits for a key that the store could not be asked about.
+// failedFor is how long after a failed exchange of a counter no request waits for another one.
 const failedFor = time.Second
 
-// await waits for answers, until the deadline.
+// await waits until all channels are closed, the deadline has passed or ctx ends.
 func (s *Store) await(ctx context.Context, all []chan struct{}) {
 	deadline := time.NewTimer(s.o.Deadline)
 	defer deadline.Stop()
@@ -80,12 +80,12 @@ func (s *Store) await(ctx context.Context, all []chan struct{}) {
 	}
 }
 
-// takeLocked decides about checks, whose counters are all locked.
+// takeLocked decides checks whose counters are all locked.
 func (s *Store) takeLocked(ctx context.Context, checks []tidegate.Check, counters []*counter, n int) (tidegate.Decision, error) {
 	now, us := s.elapsed(), s.clock.now().UnixMicro()
 	instances, alone := s.o.Instances(), s.o.Tallies == nil
 	copies := int64(n)
-	var put []tidegate.Check // without those that are over their share
+	var put []tidegate.Check // checks but for the advisory ones that are over their share; nil means all
 	for i, c := range counters {
 		check := &checks[i]
 		check.Over = false
@@ -101,7 +101,7 @@ func (s *Store) takeLocked(ctx context.Context, checks []tidegate.Check, counter
 				when = soon
 			}
 			switch {
-			case left.room >= unit || left.all < unit: // the memory store says why there is not enough
+			case left.room >= unit || left.all < unit: // in the latter case the memory store refuses it, and says why
 				if check.Cost > 0 && left.room >= unit {
 					copies = min(copies, left.room/unit)
 				}
@@ -125,8 +125,8 @@ func (s *Store) takeLocked(ctx context.Context, checks []tidegate.Check, counter
 	return s.chargeLocked(ctx, checks, put, counters, int(copies), us)
 }
 
-// chargeLocked takes copies from the memory store, and counts them. put are those of checks that are
-// asked about; nil means all.
+// chargeLocked takes copies from the memory store, and counts what it grants. put has the checks to
+// ask the memory store about; nil means all.
 func (s *Store) chargeLocked(ctx context.Context, checks, put []tidegate.Check, counters []*counter, copies int, us int64) (tidegate.Decision, error) {
 	ask := checks
 	if put != nil {
@@ -160,15 +160,15 @@ func (s *Store) chargeLocked(ctx context.Context, checks, put []tidegate.Check, 
 		if check.Cost > 0 && charged > 0 {
 			c.addLocked(check.Limit, d.Receipt.At, check.Cost*charged)
 			if d.Limit == check.Limit && c.unsentLocked(us) >= d.Remaining && s.o.Instances() > 1 {
-				s.enqueueLocked(c, soon) // half of what was left is used
+				s.enqueueLocked(c, soon) // at least half of what was left after the last exchange is used
 			}
 		}
 	}
 	return d, nil
 }
 
-// advisoryRooms is how many copies of advisory checks have room: of several, those are charged that
-// have, and the check is over nevertheless. It is nil for one copy.
+// advisoryRooms returns, by check, for how many copies each advisory check has room: when several are
+// taken and not all fit, those that do are charged though the check is over. It is nil for one copy.
 func (s *Store) advisoryRooms(ctx context.Context, checks []tidegate.Check, copies int) (rooms []int64, err error) {
 	for i := range checks {
 		c := &checks[i]
@@ -188,17 +188,17 @@ func (s *Store) advisoryRooms(ctx context.Context, checks []tidegate.Check, copi
 	return rooms, nil
 }
 
-// left is what is left of a limit, above the floor of a check.
+// left says how many events are left of a limit, above the floor of a check.
 type left struct {
-	all    int64 // as far as this instance knows
-	unsent int64 // what it has used of that and others do not know of
-	share  int64 // what it may use before the next exchange, unsent included
-	room   int64 // and what it may still use
+	all    int64 // to the fleet, as far as this instance knows
+	unsent int64 // what this instance has used and the others do not know of
+	share  int64 // what this instance may use between two exchanges, unsent included
+	room   int64 // what is left of share
 }
 
-// leftLocked is what is left of the limit of a check, of which this instance has a share. Of what is
-// left for a whole request at least that is its share: one of few events would never be used up
-// otherwise. refusal is for a request that is above the share.
+// leftLocked returns what is left of the limit of a check, of which f is the share of this instance.
+// The share is at least one request, if that much is left: otherwise a limit of few events would
+// never be used up. The decision is the refusal for a request that is above the share.
 func (s *Store) leftLocked(ctx context.Context, c *counter, check *tidegate.Check, f float64, us int64) (left, tidegate.Decision, error) {
 	peek := [1]tidegate.Check{{Key: check.Key, Limit: check.Limit, Floor: check.Floor}}
 	d, err := s.local.Take(ctx, peek[:], 1)
@@ -216,7 +216,7 @@ func (s *Store) leftLocked(ctx context.Context, c *counter, check *tidegate.Chec
 	return is, d, nil
 }
 
-// untilExchange is about when the next exchange will be answered, in which this instance gets
+// untilExchange estimates how long it is until the next exchange is answered, and this instance gets
 // another share.
 func (s *Store) untilExchange() time.Duration {
 	s.queue.mu.Lock()
@@ -224,8 +224,8 @@ func (s *Store) untilExchange() time.Duration {
 	return max(s.queue.whole+s.o.Interval-s.elapsed(), time.Millisecond) + time.Duration(s.queue.trip.Load())
 }
 
-// findAll returns the counters of checks, locked; one that is of several checks is returned for each
-// and locked once. nil means that there is no room for one, and full is what to answer.
+// findAll returns the counters of checks, one for each, locked. A counter of several checks is locked
+// once. If there is no room for a counter, all is nil and full is the answer to the request.
 func (s *Store) findAll(checks []tidegate.Check) (all []*counter, full tidegate.Decision) {
 	for {
 		all = make([]*counter, len(checks))
@@ -277,7 +277,7 @@ func unlock(all []*counter) {
 	}
 }
 
-// inOrder is each of all once, in the order in which they are locked.
+// inOrder returns each counter once, in the order in which they are locked.
 func inOrder(all []*counter) []*counter {
 	if len(all) == 1 {
 		return all

@@ -7,10 +7,10 @@ import (
 	"tidegate.dev/tidegate/internal/chain"
 )
 
-// exchangeTime is how long an exchange may take.
+// exchangeTime bounds a call of the shared store.
 const exchangeTime = 500 * time.Millisecond
 
-// exchange exchanges the counts of some counters, as many at a time as the store takes.
+// exchange exchanges the counts of some counters, in as many calls as that takes.
 func (s *Store) exchange(some []*counter) {
 	if s.clock.due() && !s.compareClocks() {
 		s.isAway(some)
@@ -26,7 +26,7 @@ func (s *Store) exchange(some []*counter) {
 	}
 }
 
-// compareClocks compares the clock with the shared one. It reports whether there was an answer.
+// compareClocks compares the clock with the shared one, and reports whether the store has answered.
 func (s *Store) compareClocks() bool {
 	ctx, cancel := context.WithTimeout(context.Background(), exchangeTime)
 	defer cancel()
@@ -37,7 +37,8 @@ func (s *Store) compareClocks() bool {
 	return err == nil
 }
 
-// exchangeSome is exchange of as many as the store takes. It reports whether there was an answer.
+// exchangeSome is exchange for as many counters as one call takes. It reports whether the store has
+// answered.
 func (s *Store) exchangeSome(some []*counter) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), exchangeTime)
 	defer cancel()
@@ -72,12 +73,13 @@ func (s *Store) exchangeSome(some []*counter) bool {
 	return true
 }
 
-// heard notes an answer, by which the memory store is brought up to date.
+// heard updates a counter and the memory store by the answer to a tally, and wakes those who wait
+// for it.
 func (s *Store) heard(c *counter, t *chain.Tally) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.wakeLocked()
-	if c.gone || c.instance != t.Instance { // it was handed over meanwhile
+	if c.gone || c.instance != t.Instance { // evicted, reset or handed over meanwhile
 		return
 	}
 	us := s.clock.now().UnixMicro()
@@ -97,7 +99,7 @@ func (c *counter) wakeLocked() {
 	}
 }
 
-// isAway notes that the store has not answered.
+// isAway notes that the store has not answered about some counters.
 func (s *Store) isAway(some []*counter) {
 	s.queue.away.Store(true)
 	for _, c := range some {
@@ -105,7 +107,8 @@ func (s *Store) isAway(some []*counter) {
 	}
 }
 
-// unanswered has a counter take part in the next exchange again, if there is something to tell.
+// unanswered notes that a counter got no answer. It takes part in the next exchange again if there is
+// something to send.
 func (s *Store) unanswered(c *counter) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -121,8 +124,8 @@ func (s *Store) unanswered(c *counter) {
 	}
 }
 
-// shift renames windows that were named by the clock of this instance before it knew that of the
-// others, which turned out to be ahead by so much.
+// shift moves what was counted before the first comparison of clocks to the windows of the shared
+// clock, which is ahead by so much of that of this instance.
 func (s *Store) shift(ahead time.Duration) {
 	s.table.each(func(c *counter) {
 		c.mu.Lock()

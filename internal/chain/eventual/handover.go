@@ -11,8 +11,8 @@ import (
 	"tidegate.dev/tidegate/internal/chain"
 )
 
-// handed is a counter as it is handed over. The successor goes on under its name, so that nothing is
-// counted twice.
+// handed is a counter as it is handed over. The successor goes on counting under the same Instance, so
+// that nothing is counted twice.
 type handed struct {
 	Spec tidegate.Spec // of the counter
 	chain.HandedKey
@@ -24,8 +24,9 @@ type handed struct {
 
 type handedCount struct{ Start, End, Over, Own, Sent, Others int64 }
 
-// HandOver writes what is counted to a file for a successor of this process, after it was sent as far
-// as the store answers. From then on it is the successor's, and what is counted here has another name.
+// HandOver sends what is counted, as far as the store answers, and writes all counts to a file for the
+// successor of this process. From then on these counts are the successor's, and this process counts
+// under new names.
 func (s *Store) HandOver(file string) error {
 	s.Flush()
 	var all []handed
@@ -58,7 +59,7 @@ func (s *Store) HandOver(file string) error {
 	return nil
 }
 
-// Resume says that nobody has taken over.
+// Resume undoes HandOver: no successor has taken over.
 func (s *Store) Resume() {
 	all := s.handed.Swap(nil)
 	if all == nil {
@@ -67,7 +68,7 @@ func (s *Store) Resume() {
 	for _, h := range *all {
 		limit, err := tidegate.NewLimit(h.Spec)
 		if err != nil {
-			continue // cannot be: it is of a limit
+			continue // cannot happen: the Spec is that of a Limit
 		}
 		c, _ := s.find(&tidegate.Check{Key: h.Is(), Limit: limit})
 		if c == nil {
@@ -85,7 +86,7 @@ func (s *Store) Resume() {
 	}
 }
 
-// TakeOver reads what a predecessor wrote, if it is there, and removes it. Call it before the first
+// TakeOver reads the file of a predecessor, if it exists, and removes it. Call it before the first
 // request.
 func (s *Store) TakeOver(file string) error {
 	defer os.Remove(file)

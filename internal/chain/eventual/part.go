@@ -2,15 +2,15 @@ package eventual
 
 import "tidegate.dev/tidegate"
 
-// part divides a vector: the checks that are counted here, and the rest.
+// part is a vector, divided into the checks that this layer counts and the rest.
 type part struct {
 	own      []tidegate.Check
-	ownFrom  []int // where they stand in the whole; nil means they are the whole
+	ownFrom  []int // their indexes in the vector; nil means that own is all of it
 	rest     []tidegate.Check
 	restFrom []int
 }
 
-// divide reports whether some checks are counted here.
+// divide divides checks, and reports whether this layer counts some of them.
 func divide(checks []tidegate.Check) (p part, some bool) {
 	ours := 0
 	for i := range checks {

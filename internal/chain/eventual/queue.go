@@ -6,48 +6,47 @@ import (
 	"time"
 )
 
-// quick is how many times as often as every interval counts are exchanged of keys of which little is
-// left.
+// quick is how many times in an interval a key of which little is left may be exchanged.
 const quick = 4
 
-// urgency is when a counter is exchanged.
+// urgency says when a counter is to be exchanged.
 type urgency uint8
 
 const (
 	inTime urgency = iota // at the next interval
-	soon                  // a part of an interval after the last exchange
-	atOnce                // somebody waits for it
+	soon                  // 1/quick of an interval after the last exchange began
+	atOnce                // a request waits for it
 )
 
-// queue has the counters that something is to be exchanged of. There is one exchange at a time, and
-// none while nothing is asked for.
+// queue holds the counters that wait for an exchange. There is one exchange at a time, and none while
+// no requests come.
 type queue struct {
 	mu     sync.Mutex
-	due    []*counter // at the next interval
-	urgent []*counter // sooner
-	wanted bool       // at once
+	due    []*counter // all that wait, for the next interval
+	urgent []*counter // of those, the ones to be exchanged sooner
+	wanted bool       // urgent is to be exchanged at once
 	timer  *time.Timer
-	at     time.Duration // when timer ends
+	at     time.Duration // when timer fires
 	busy   bool          // an exchange is under way
-	idle   sync.Cond     // over mu: it no longer is
+	idle   sync.Cond     // uses mu: busy has become false
 	closed bool
-	last   time.Duration // when the last one began
-	whole  time.Duration // when the last one of all that was due began
-	oldest time.Duration // since when something waits to be told; 0 means nothing does
-	missed bool          // the last exchange left something untold; only exchanges look at it
+	last   time.Duration // when the last exchange began
+	whole  time.Duration // when the last exchange of all of due began
+	oldest time.Duration // since when something waits to be sent; 0 means nothing does
+	missed bool          // the last exchange has left something unsent; only exchanges use it
 
-	trip  atomic.Int64 // how long that took
-	away  atomic.Bool  // the last one was not answered
-	since atomic.Int64 // when the one under way began; 0 means none is
+	trip  atomic.Int64 // how long the last answered call of the store took
+	away  atomic.Bool  // the last call of the store was not answered
+	since atomic.Int64 // when the call under way began; 0 means none is
 }
 
-// isAway reports whether the store does not answer, or takes long to.
+// isAway reports whether the store has not answered the last call, or takes more than two intervals now.
 func (q *queue) isAway(now, interval time.Duration) bool {
 	since := time.Duration(q.since.Load())
 	return q.away.Load() || since > 0 && now-since > 2*interval
 }
 
-// enqueueLocked has a counter, which is locked, take part in the next exchange.
+// enqueueLocked adds a counter, which is locked, to the queue.
 func (s *Store) enqueueLocked(c *counter, when urgency) {
 	if s.o.Tallies == nil || c.queued && (c.urgent && when < atOnce || when == inTime) {
 		return
@@ -60,7 +59,7 @@ func (s *Store) enqueueLocked(c *counter, when urgency) {
 	}
 	if !c.queued {
 		c.queued = true
-		if !c.due { // else it was exchanged before the others
+		if !c.due { // an urgent one stays in due after its exchange
 			c.due = true
 			q.due = append(q.due, c)
 		}
@@ -91,7 +90,7 @@ func (s *Store) armLocked() {
 		at = q.last + s.o.Interval/quick
 	}
 	if q.timer != nil {
-		if q.at <= at || !q.timer.Stop() { // sooner, or it has just ended
+		if q.at <= at || !q.timer.Stop() { // it fires earlier, or has just fired
 			return
 		}
 	}
@@ -99,7 +98,8 @@ func (s *Store) armLocked() {
 	q.timer = time.AfterFunc(max(at-s.elapsed(), 0), s.exchangeDue)
 }
 
-// exchangeDue exchanges what is due.
+// exchangeDue is called by the timer: it exchanges all counters if an interval has passed, otherwise
+// the urgent ones.
 func (s *Store) exchangeDue() {
 	q := &s.queue
 	q.mu.Lock()
@@ -119,7 +119,7 @@ func (s *Store) exchangeDue() {
 	s.exchangeLocked(some)
 }
 
-// exchangeAllLocked exchanges the counts of all that is due, as exchangeLocked does.
+// exchangeAllLocked is exchangeLocked for all counters that are due.
 func (s *Store) exchangeAllLocked() {
 	q, began := &s.queue, s.elapsed()
 	some := q.due
@@ -136,8 +136,8 @@ func (s *Store) exchangeAllLocked() {
 	}
 }
 
-// exchangeLocked exchanges the counts of some counters, while nobody else does. It unlocks
-// meanwhile.
+// exchangeLocked exchanges the counts of some counters. It unlocks mu meanwhile; busy keeps other
+// exchanges away.
 func (s *Store) exchangeLocked(some []*counter) {
 	q := &s.queue
 	q.busy, q.missed, q.last = true, false, s.elapsed()
@@ -151,7 +151,8 @@ func (s *Store) exchangeLocked(some []*counter) {
 	s.armLocked()
 }
 
-// Flush exchanges what has not been sent, and waits for that; a second at most.
+// Flush exchanges what has not been sent, and waits for that. A store that does not answer is given up
+// after about a second, two if an exchange is already under way.
 func (s *Store) Flush() {
 	q := &s.queue
 	q.mu.Lock()
@@ -177,7 +178,7 @@ func (s *Store) Close() {
 	defer q.mu.Unlock()
 	s.flushLocked()
 	q.closed = true
-	q.away.Store(true) // nobody is to wait for an answer
+	q.away.Store(true) // so that no request waits for an exchange
 	if q.timer != nil {
 		q.timer.Stop()
 	}

@@ -8,7 +8,7 @@ import (
 	"tidegate.dev/tidegate/store/memory"
 )
 
-// Region is where an instance is, of several regions that share limits.
+// Region describes the region of an instance, one of several that share limits.
 type Region struct {
 	// Number is how stores know it: see chain.RegionNumber.
 	Number int64
@@ -18,7 +18,8 @@ type Region struct {
 	CutOff func() bool
 }
 
-// number is the region in which a limit is counted; 0 if each region counts by itself.
+// number returns the number of this region for a limit that several regions share; 0 if each region
+// counts by itself.
 func (r *Region) number(l *tidegate.Limit) int64 {
 	if r == nil || l.Terms == nil || l.Terms.Handling.OnPartition == tidegate.RegionsApart {
 		return 0
@@ -26,13 +27,13 @@ func (r *Region) number(l *tidegate.Limit) int64 {
 	return r.Number
 }
 
-// cutOff reports whether a limit is held to the share of this region.
+// cutOff reports whether a limit is now held to the share of this region.
 func (r *Region) cutOff(l *tidegate.Limit) bool {
 	return r != nil && l.Terms != nil && l.Terms.Handling.OnPartition == tidegate.PartitionShare && r.CutOff()
 }
 
-// share is what this region has of a limit in a window, by its start. The sum over all
-// regions is the limit; what cannot be divided goes to the regions in turn, window by window.
+// share returns how many events this region has of a limit in the window that begins at start. The
+// shares of all regions add up to the limit; the remainder goes to other regions in each window.
 func (r *Region) share(l *tidegate.Limit, start int64) int64 {
 	turn := l.Period.Microseconds()
 	if l.Algorithm == tidegate.Quota {
@@ -43,8 +44,8 @@ func (r *Region) share(l *tidegate.Limit, start int64) int64 {
 	return (at+1)*l.Events/of - at*l.Events/of
 }
 
-// reserveLocked takes the shares of other regions from what is left, while this region is cut off and the
-// limit says so, in each window anew; and gives them back afterwards.
+// reserveLocked holds back the shares of other regions, anew in each window, while this region is cut
+// off and the limit says so; afterwards it lets go of them.
 func (s *Store) reserveLocked(c *counter, us int64) {
 	wants := int64(0)
 	if s.o.Region.cutOff(c.limit) {
@@ -55,8 +56,8 @@ func (s *Store) reserveLocked(c *counter, us int64) {
 	}
 }
 
-// recountLocked tells the memory store what is known to be used of a counter; while this region is held to
-// its share, the unused shares of other regions count as used.
+// recountLocked sets the memory store to what is known to be used of a counter. While this region is held
+// to its share, the unused shares of other regions count as used.
 func (s *Store) recountLocked(c *counter, us int64) {
 	known := c.knownLocked(us)
 	c.reserved = 0
@@ -70,8 +71,8 @@ func (s *Store) recountLocked(c *counter, us int64) {
 	_ = s.local.Recount(c.name.key, c.limit, known) // of a limit that was asked about before
 }
 
-// ofRegionLocked is checks as they are decided: while this region is held to its share of a limit, what a
-// request has to leave for others is a share of that.
+// ofRegionLocked returns checks with their floors reduced in proportion where this region is held to its
+// share of a limit.
 func (s *Store) ofRegionLocked(checks []tidegate.Check, counters []*counter) []tidegate.Check {
 	asked := checks
 	for i, c := range counters {
@@ -88,7 +89,8 @@ func (s *Store) ofRegionLocked(checks []tidegate.Check, counters []*counter) []t
 	return asked
 }
 
-// abroadLocked is what other regions are known to have used of a limit. now is the window of us.
+// abroadLocked returns what other regions are known to have used of a limit at us, in µs. now is the
+// window of us.
 func (c *counter) abroadLocked(now window, us int64) (sum int64) {
 	for _, one := range c.counts {
 		switch left := one.over - us; {

@@ -10,16 +10,16 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// estimate is what was charged here and is to be replaced by the true cost.
+// estimate is what a reservation was charged here, until Settle replaces it by the true cost.
 type estimate struct {
-	at      int64
+	at      int64 // Receipt.At of the charge
 	charged []tidegate.Check
-	below   bool // the store below keeps the other part
+	below   bool // the store below has a reservation for the other checks, by the same handle
 }
 
-// Reserve implements tidegate.Reserver. What is reserved here can be settled at this instance alone;
-// if another one settles a reservation that is partly from here, it settles the other part, and
-// the estimate stays charged here.
+// Reserve implements tidegate.Reserver. What is reserved here can be settled at this instance alone.
+// If another instance settles a reservation of which this layer holds a part, it settles only the
+// other part, and the estimate stays charged here.
 func (s *Store) Reserve(ctx context.Context, checks []tidegate.Check, ttl time.Duration) (tidegate.Decision, error) {
 	p, some := divide(checks)
 	if !some {
@@ -58,7 +58,8 @@ func (s *Store) Reserve(ctx context.Context, checks []tidegate.Check, ttl time.D
 	return d, nil
 }
 
-// sinceEpoch is a time by which reservations end.
+// sinceEpoch returns the time by which reservations expire: since the Store was made or, by Options.Now,
+// since 1970.
 func (s *Store) sinceEpoch() time.Duration {
 	if s.o.Now != nil {
 		return s.o.Now().Sub(time.Unix(0, 0))

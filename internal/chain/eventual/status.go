@@ -4,14 +4,14 @@ import "time"
 
 // Status is how the exchanges are going.
 type Status struct {
-	Keys   int   // that are held
+	Keys   int   // counters that are held
 	Unsent int64 // events that the other instances do not know of
-	// Away: the last exchange was not answered.
+	// Away is true if the store has not answered the last exchange.
 	Away      bool
-	Forgotten int64 // keys dropped for lack of room that had unsent events
+	Forgotten int64 // counters with unsent events that were dropped for lack of room
 }
 
-// Status looks at every key: do not call it for every request.
+// Status returns how the exchanges are going. It looks at every counter: do not call it for every request.
 func (s *Store) Status() (is Status) {
 	us := s.clock.now().UnixMicro()
 	s.table.each(func(c *counter) {
@@ -24,8 +24,8 @@ func (s *Store) Status() (is Status) {
 	return is
 }
 
-// Lag is how old what other instances know of this one is: at most an interval and two round trips,
-// unless the store does not answer. 0 means that there was no exchange.
+// Lag returns how old the knowledge of other instances about this one is: at most an interval and two
+// round trips while the store answers. 0 means that there was no exchange yet.
 func (s *Store) Lag() time.Duration {
 	q := &s.queue
 	q.mu.Lock()

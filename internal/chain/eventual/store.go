@@ -1,17 +1,17 @@
-// Package eventual is the layer in which every instance of a fleet decides by itself, from its own
-// counters and what it last heard of the others': limits whose terms say [tidegate.Eventual]. In
-// the background, instances exchange what they have counted through a store that all share. All
-// other limits are the Backend's below.
+// Package eventual is the layer for limits whose terms say [tidegate.Eventual]: every instance of a
+// fleet decides by itself, from its own counters and what it last heard of the others'. In the
+// background, instances exchange their counts through a store that all share. All other limits are
+// left to the Backend below.
 //
 //	checks ─┬─ eventual: share of what is left → own memory store
 //	        └─ others, if that admits: the Backend below
 //	counters ── every interval: own counts → chain.Tallies → those of all
 //
-// The memory store has, for each key, what all instances are known to have counted. What may be
-// taken from it before the next exchange is this instance's share of what is left; see counter.
-// A request for a key that was not asked for lately waits for an exchange, as this instance does
-// not know what the others have counted. Counts are cumulative for each instance and window, so an
-// exchange may be lost or repeated.
+// The memory store has, for each key, what all instances are known to have counted. Until the next
+// exchange, an instance may take its share of what is left; see counter. The first request for a
+// key in a while waits for an exchange, because this instance does not know what the others have
+// counted. Counts are cumulative for each instance and window, so an exchange may be lost or
+// repeated.
 //
 // Start with [New].
 package eventual
@@ -35,7 +35,7 @@ const (
 	DefaultMaxKeys  = 1 << 16
 )
 
-// localBytes bounds the memory store: enough for DefaultMaxKeys.
+// localBytes bounds the memory store; it is enough for DefaultMaxKeys.
 const localBytes = 64 << 20
 
 // Options of a Store. Every field has a default.
@@ -44,16 +44,15 @@ type Options struct {
 	Tallies chain.Tallies
 	// Instances is how many share the limits, this one included; nil means one.
 	Instances func() int
-	// Region is where this instance is, if the fleet is in several regions; nil means that it is
-	// not.
+	// Region is the region of this instance; nil means that the fleet has a single region.
 	Region *Region
 	// Interval is how often counts are exchanged; 0 means DefaultInterval.
 	Interval time.Duration
-	// Deadline is how long a request waits for what others have counted, if this instance has
-	// not asked lately; 0 means DefaultDeadline.
+	// Deadline bounds how long a request waits for an exchange, if this instance does not know
+	// what the others have counted; 0 means DefaultDeadline.
 	Deadline time.Duration
-	// MaxKeys bounds the counters that are held; 0 means DefaultMaxKeys. One of many parts counts
-	// for several.
+	// MaxKeys bounds the counters that are held; 0 means DefaultMaxKeys. A counter of a limit
+	// with many sub-windows counts as several.
 	MaxKeys int
 	// Now replaces the clock of this instance, for tests.
 	Now func() time.Time
@@ -107,12 +106,11 @@ func Is(l *tidegate.Limit) bool {
 	return l != nil && l.Terms != nil && l.Terms.Handling.Consistency == tidegate.Eventual && tidegate.Eventual.Suits(l.Algorithm)
 }
 
-// elapsed is the time since the Store was made, by a clock that nobody sets.
-// It is never 0.
+// elapsed returns the time since the Store was made, by the monotonic clock. It is never 0.
 func (s *Store) elapsed() time.Duration { return time.Since(s.start) + 1 }
 
-// Take implements tidegate.Store. The own counters are asked first: what they grant is surely given
-// back if the store below refuses.
+// Take implements tidegate.Store. It asks this layer's counters first: what they grant can always be
+// given back if the store below refuses.
 func (s *Store) Take(ctx context.Context, checks []tidegate.Check, n int) (tidegate.Decision, error) {
 	p, some := divide(checks)
 	if !some {
@@ -121,7 +119,7 @@ func (s *Store) Take(ctx context.Context, checks []tidegate.Check, n int) (tideg
 	return s.take(ctx, &p, checks, n, s.Backend.Take)
 }
 
-// take decides about the checks that p divides; rest takes those of the store below.
+// take decides checks, which p divides; rest is called for those of the store below.
 func (s *Store) take(ctx context.Context, p *part, checks []tidegate.Check, n int, rest func(context.Context, []tidegate.Check, int) (tidegate.Decision, error)) (tidegate.Decision, error) {
 	if n < 1 || !valid(checks) {
 		return s.local.Take(ctx, checks, n) // says what is wrong
@@ -157,11 +155,11 @@ func (s *Store) take(ctx context.Context, p *part, checks []tidegate.Check, n in
 // countRejected charges what is refused here to the limits below that count it.
 func (s *Store) countRejected(ctx context.Context, rest []tidegate.Check, n int) {
 	if all := share.CountsRejected(rest, n); len(all) > 0 {
-		_ = s.Backend.Adjust(ctx, tidegate.Receipt{}, all) // refused it is in any case
+		_ = s.Backend.Adjust(ctx, tidegate.Receipt{}, all) // the request is refused in any case
 	}
 }
 
-// putBack gives back what was granted of checks and is not used.
+// putBack gives back so many copies of checks, which were granted and are not used.
 func (s *Store) putBack(ctx context.Context, checks []tidegate.Check, taken tidegate.Receipt, copies int64) {
 	back := make([]tidegate.Check, 0, len(checks))
 	for _, c := range checks {
@@ -183,7 +181,7 @@ func valid(checks []tidegate.Check) bool {
 	return true
 }
 
-// MaxBatch implements chain.Backend: own counters are asked one by one.
+// MaxBatch implements chain.Backend: this layer decides requests one by one.
 func (s *Store) MaxBatch() int { return 1 }
 
 // TakeBatch implements chain.Backend.

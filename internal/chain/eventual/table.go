@@ -11,12 +11,12 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// table is where counters are found. It is bounded: a counter that was told of and is not asked for
-// makes room first, as the store has what it counts.
+// table finds counters by name. It is bounded: the first to be evicted are idle counters that the
+// shared store has the counts of.
 type table struct {
 	seed      maphash.Seed
 	shards    [shards]shard
-	most      int // weight of a shard
+	most      int // the most that the counters of a shard may weigh
 	order     atomic.Uint64
 	forgotten atomic.Int64
 }
@@ -43,8 +43,8 @@ func (t *table) open(seed maphash.Seed, keys int) {
 
 func (t *table) shard(key string) *shard { return &t.shards[maphash.String(t.seed, key)%shards] }
 
-// find returns the counter of a check, which is made if needed; nil means that there is no room. Those of
-// with, which are of the same request, do not make room for it.
+// find returns the counter of a check, and makes one if needed. If there is no room, it returns nil and
+// the answer to the request. It does not evict the counters in with, which are of the same request.
 func (t *table) find(s *Store, check *tidegate.Check, with []*counter) (c *counter, full tidegate.Decision) {
 	name := counterName{check.Limit.Identity(), check.Key}
 	sh := t.shard(check.Key)
@@ -66,7 +66,7 @@ func (t *table) find(s *Store, check *tidegate.Check, with []*counter) (c *count
 	return c, full
 }
 
-// hasOthers reports whether a shard has counters beside those of with.
+// hasOthers reports whether a shard has counters that are not in with.
 func (sh *shard) hasOthers(with []*counter) bool {
 	if len(sh.all) > len(with) {
 		return true
@@ -79,22 +79,22 @@ func (sh *shard) hasOthers(with []*counter) bool {
 	return false
 }
 
-// How many counters are looked at for one that can go: sample, or more until there is one that the store
-// knows.
+// An eviction chooses among sample counters. If none of them is known to the store, it looks at up to
+// maxSample.
 const (
 	sample    = 16
 	maxSample = 512
 )
 
-// evictLocked removes a counter: of some, the one that was not asked for for longest, if one has
-// nothing that the store does not know. Otherwise it removes one that has, unless keep is set, and
-// reports false then. Those of with stay.
+// evictLocked removes the least recently used of some counters whose counts the store has. If there is
+// none, it removes one with unsent events, which are then forgotten, unless keep is set. It reports
+// whether it has removed one. The counters in with stay.
 func (t *table) evictLocked(s *Store, sh *shard, with []*counter, keep bool) bool {
 	var sent, unsent *counter
 	looked, us := 0, s.clock.now().UnixMicro()
 	for _, c := range sh.all {
 		if slices.Contains(with, c) || !c.mu.TryLock() {
-			continue // it is being asked
+			continue // it is in use
 		}
 		best := &unsent
 		if c.toldLocked(us) && (c.told > 0 || len(c.counts) == 0 || c.counts[len(c.counts)-1].over <= us) {
@@ -132,7 +132,7 @@ func (t *table) evictLocked(s *Store, sh *shard, with []*counter, keep bool) boo
 	return true
 }
 
-// removeLocked removes a counter, which is locked.
+// removeLocked removes a counter, which is locked, and its counts in the memory store.
 func (t *table) removeLocked(s *Store, sh *shard, c *counter) {
 	c.gone = true
 	c.wakeLocked()
@@ -141,7 +141,7 @@ func (t *table) removeLocked(s *Store, sh *shard, c *counter) {
 	_ = s.local.Recount(c.name.key, c.limit, nil) // of a limit that was asked about before
 }
 
-// each calls do with every counter, one shard after the other, without any lock.
+// each calls do with every counter, one shard after the other, holding no lock.
 func (t *table) each(do func(*counter)) {
 	for i := range t.shards {
 		sh := &t.shards[i]

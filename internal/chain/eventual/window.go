@@ -13,7 +13,7 @@ type window struct {
 	over       int64 // when nothing that was counted in it matters any more
 }
 
-// windowAt is the one that holds an instant.
+// windowAt returns the window, or part of one, that contains the instant us.
 func windowAt(l *tidegate.Limit, us int64) window {
 	switch l.Algorithm {
 	case tidegate.SubWindows:
@@ -30,7 +30,7 @@ func windowAt(l *tidegate.Limit, us int64) window {
 	}
 }
 
-// windowsOf is how many windows of a limit matter at the same time.
+// windowsOf returns how many windows of a limit, or parts of one, matter at the same time.
 func windowsOf(l *tidegate.Limit) int {
 	switch l.Algorithm {
 	case tidegate.SubWindows:

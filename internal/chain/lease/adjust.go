@@ -7,9 +7,9 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// Adjust implements tidegate.Store. What came from a portion goes back there while it may
-// be used. After that a window gets it back, and a bucket does not: it has refilled
-// meanwhile.
+// Adjust implements tidegate.Store. What came from a portion goes back there while the portion
+// lives. After that it goes back to a window in the store, but not to a bucket, which has
+// refilled meanwhile.
 func (s *Store) Adjust(ctx context.Context, r tidegate.Receipt, checks []tidegate.Check) error {
 	if r.Lease == 0 && r.Origin != tidegate.OriginLeased {
 		return s.Backend.Adjust(ctx, r, checks)
@@ -37,7 +37,8 @@ func (s *Store) Adjust(ctx context.Context, r tidegate.Receipt, checks []tidegat
 		}
 	}
 	var err error
-	// Of a request that the store decided a part of, nobody knows which of the others it did.
+	// If the store decided a part of the request, it is not known which of these checks were
+	// in that part.
 	if back := unused(windows); len(back) > 0 && r.Origin == tidegate.OriginLeased {
 		err = s.Backend.Adjust(ctx, storeReceipt(r), back)
 	}
@@ -50,10 +51,10 @@ func (s *Store) Adjust(ctx context.Context, r tidegate.Receipt, checks []tidegat
 	return err
 }
 
-// storeReceipt is the receipt of the portion that a request was admitted from.
+// storeReceipt returns the store's receipt for the portion that r was admitted from.
 func storeReceipt(r tidegate.Receipt) tidegate.Receipt { return tidegate.Receipt{At: r.At} }
 
-// unused is what is given back to windows.
+// unused returns the checks that are not of buckets, with negative costs, to give them back.
 func unused(checks []tidegate.Check) (back []tidegate.Check) {
 	for _, c := range checks {
 		if c.Limit.Algorithm != tidegate.TokenBucket {
@@ -64,8 +65,8 @@ func unused(checks []tidegate.Check) (back []tidegate.Check) {
 	return back
 }
 
-// putBack returns what a group cost to the portion that it came from, and reports whether
-// that can still be used.
+// putBack returns the cost of a group to the portion with the number lease, and reports whether
+// that portion still lives.
 func (s *Store) putBack(g *group, lease uint32) bool {
 	hash := s.hash(g.checks)
 	sh := s.shard(hash)
@@ -79,8 +80,8 @@ func (s *Store) putBack(g *group, lease uint32) bool {
 	return sup.putBack(lease, g.checks[0].Cost, s.now())
 }
 
-// Reset implements tidegate.Resetter. What is held of the keys is forgotten: it was taken
-// from what is reset.
+// Reset implements tidegate.Resetter. It also drops the portions that were taken from these
+// counters.
 func (s *Store) Reset(ctx context.Context, checks []tidegate.Check) error {
 	for i := range s.shards {
 		sh := &s.shards[i]
@@ -96,7 +97,7 @@ func (s *Store) Reset(ctx context.Context, checks []tidegate.Check) error {
 	return s.Backend.Reset(ctx, checks)
 }
 
-// counts reports whether one of checks is of a counter of s.
+// counts reports whether one of checks has a counter that s holds portions of.
 func (s *supply) counts(checks []tidegate.Check) bool {
 	for i := range checks {
 		for j := range s.unit {

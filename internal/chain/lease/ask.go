@@ -10,7 +10,8 @@ import (
 	"tidegate.dev/tidegate/internal/algo"
 )
 
-// ask takes a portion for so many requests of a cost. It runs by itself: nobody waits for it.
+// ask takes a portion for so many requests of a cost. It runs on a goroutine of its own: no request
+// waits for it.
 func (s *Store) ask(sh *shard, sup *supply, copies, cost int64) {
 	checks := slices.Clone(sup.unit)
 	for i := range checks {
@@ -51,8 +52,8 @@ func (s *Store) ask(sh *shard, sup *supply, copies, cost int64) {
 	s.settleLocked(sh, sup)
 }
 
-// askAgain asks for a portion after there was not enough, if somebody has come since. So
-// those who come until the answer is there can be told that there is nothing.
+// askAgain asks again after too little was granted, if requests have come since. Until the answer
+// comes, further requests can be refused without asking.
 func (s *Store) askAgain(sh *shard, sup *supply, since time.Duration) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
@@ -68,7 +69,7 @@ func (s *Store) askLocked(sh *shard, sup *supply, now time.Duration) {
 		return
 	}
 	life := s.life(sup.unit)
-	if life == 0 { // more instances have come: it is strict
+	if life == 0 { // there are more instances now: the limit has become strict
 		sup.scarce, sup.before = false, now+maxPause
 		return
 	}
@@ -80,7 +81,7 @@ func (s *Store) askLocked(sh *shard, sup *supply, now time.Duration) {
 	s.calls.Go(func() { s.ask(sh, sup, copies, cost) })
 }
 
-// nextLease is a number for a portion, never 0.
+// nextLease returns the number of the next portion; it is never 0.
 func (s *Store) nextLease() uint32 {
 	for {
 		if n := s.lastLease.Add(1); n != 0 {
@@ -89,7 +90,7 @@ func (s *Store) nextLease() uint32 {
 	}
 }
 
-// settleLocked returns to windows what was not used of them.
+// settleLocked gives back to windows what was not used of portions that are over.
 func (s *Store) settleLocked(sh *shard, sup *supply) {
 	for _, p := range sup.over {
 		s.calls.Go(func() { s.giveBack(sh, sup, &p) })
@@ -97,14 +98,14 @@ func (s *Store) settleLocked(sh *shard, sup *supply) {
 	sup.over = nil
 }
 
-// giveBack returns what is left of a portion to the store, unless its window is over.
+// giveBack gives what is left of a portion back to the windows in the store.
 func (s *Store) giveBack(sh *shard, sup *supply, p *portion) {
 	back := make([]tidegate.Check, len(sup.returns))
 	for i, c := range sup.returns {
 		c.Cost = -p.left
 		back[i] = c
 	}
-	_ = s.Backend.Adjust(context.Background(), p.granted.Receipt, back) // else they are over with their window
+	_ = s.Backend.Adjust(context.Background(), p.granted.Receipt, back) // if it fails, the events are lost with their window
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	sup.returned(s.now())

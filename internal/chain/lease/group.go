@@ -7,15 +7,15 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// group is checks of a vector that are leased jointly: limits of one key, at one cost. Each
-// event of a portion is one of every limit.
+// group is the checks of a vector that are leased together: limits with the same key, scope and
+// cost. Each event of a portion counts under every one of these limits.
 type group struct {
 	checks []tidegate.Check
-	from   []int // where they stand in the vector
+	from   []int // their indexes in the vector
 	hash   uint64
-	lease  uint32 // the portion they were taken from
-	at     int64  // and the receipt of that
-	lacks  bool   // there was none for them, and one is wanted
+	lease  uint32 // number of the portion that it was taken from
+	at     int64  // Receipt.At of that portion
+	lacks  bool   // no portion could answer, and one is wanted
 }
 
 // leased reports whether c may be decided from a portion.
@@ -39,8 +39,8 @@ func anyLeased(checks []tidegate.Check) bool {
 	return false
 }
 
-// divide finds the groups of a vector. others are the indexes of all other checks, those
-// included whose counter a second check is of as well: their costs add up.
+// divide returns the groups of a vector, and the indexes of all other checks. Checks that share a
+// counter with another are among the others, since their costs add up.
 func divide(checks []tidegate.Check) (groups []group, others []int) {
 next:
 	for i := range checks {
@@ -60,7 +60,7 @@ next:
 	return groups, others
 }
 
-// twice reports whether another check is of the same counter as c.
+// twice reports whether another check has the same counter as c.
 func twice(checks []tidegate.Check, c *tidegate.Check) bool {
 	for i := range checks {
 		if o := &checks[i]; o != c && o.Limit != nil && o.Key == c.Key && o.Limit.Identity() == c.Limit.Identity() {
@@ -70,7 +70,7 @@ func twice(checks []tidegate.Check, c *tidegate.Check) bool {
 	return false
 }
 
-// pick is some checks of a vector.
+// pick returns the checks with the indexes at.
 func pick(checks []tidegate.Check, at []int) []tidegate.Check {
 	some := make([]tidegate.Check, len(at))
 	for i, j := range at {
@@ -79,7 +79,7 @@ func pick(checks []tidegate.Check, at []int) []tidegate.Check {
 	return some
 }
 
-// hash is equal for groups of the same counters, whatever the cost.
+// hash returns the same number for groups of the same key and limits, whatever the cost.
 func (s *Store) hash(checks []tidegate.Check) uint64 {
 	sum := maphash.String(s.seed, checks[0].Key)
 	for i := range checks {
@@ -89,7 +89,7 @@ func (s *Store) hash(checks []tidegate.Check) uint64 {
 	return sum
 }
 
-// same reports whether a group is of the counters of unit.
+// same reports whether checks have the key and limits of unit.
 func same(unit, checks []tidegate.Check) bool {
 	if len(unit) != len(checks) || unit[0].Key != checks[0].Key {
 		return false

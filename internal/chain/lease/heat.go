@@ -5,15 +5,14 @@ import (
 	"time"
 )
 
-// heat finds the keys that are asked for often, in memory of a fixed size. Keys that share a
-// place are taken for one: the worst that comes of it is a portion for a key that needed
-// none.
+// heat finds hot keys, in memory of a fixed size. Keys that share a place are counted as one: the
+// worst that happens is a portion for a key that needed none.
 type heat struct {
-	places [1 << 12]atomic.Uint64 // a period and how many requests it has had
+	places [1 << 12]atomic.Uint64 // a period, and the number of requests in it
 }
 
-// hotFrom is how many requests in a life make a key hot. A portion then saves calls even if
-// requests that come together share one.
+// hotFrom is how many requests within maxLife make a key hot. A portion then saves calls even
+// though requests that come together share one.
 const hotFrom = 8
 
 // add counts a request and reports whether its key is hot.

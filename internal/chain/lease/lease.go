@@ -1,13 +1,12 @@
 // Package lease takes events ahead for the limits that are [tidegate.Leased]. It is a
-// [chain.Backend] around that of package node: of keys that are asked for often it keeps a
-// portion of the events that the shared store has granted, and decides from that without
-// asking. Portions are taken in the background, as large as the demand, and live for a tenth
-// of a second at most; what is not used by then is lost to a bucket, and goes back to a
-// window.
+// [chain.Backend] around that of package node: for hot keys it takes a portion of events from
+// the shared store, and decides from that without asking. Portions are taken in the background,
+// as large as the demand, and live for a tenth of a second at most; what is not used by then
+// goes back to a window, and is lost to a bucket.
 //
-// A request that no portion answers is decided by the layer below, as if it were strict: of
-// keys that are asked for seldom, that is every request, and of all keys while the store does
-// not answer. Nobody ever waits for a portion.
+// A request that no portion answers is decided by the layer below, as if its limits were
+// strict. That is every request for a key that is not hot and, while the store does not answer,
+// for any key. No request ever waits for a portion.
 //
 // The limit is never exceeded, because the store knows of leases: see [chain.Ask].
 //
@@ -48,7 +47,7 @@ type Store struct {
 	shards    [shards]shard
 	lastLease atomic.Uint32
 	closed    atomic.Bool
-	calls     sync.WaitGroup // that are under way; added to under a shard's mu, while not closed
+	calls     sync.WaitGroup // calls under way; added to under the mu of a shard, while not closed
 }
 
 // New returns a Store around inner. Portions are taken from lender, which asks the same
@@ -64,8 +63,8 @@ func New(inner chain.Backend, lender Lender, o Options) *Store {
 	return s
 }
 
-// Close ends the taking ahead, and returns to windows what was not used of them. Requests are
-// decided by the layer below from then on.
+// Close stops taking portions, and gives back to windows what was not used. From then on the
+// layer below decides all requests.
 func (s *Store) Close() {
 	s.closed.Store(true)
 	for i := range s.shards {
@@ -88,7 +87,7 @@ func (s *Store) Take(ctx context.Context, checks []tidegate.Check, n int) (tideg
 	if n != 1 || !anyLeased(checks) || s.closed.Load() {
 		return s.Backend.Take(ctx, checks, n)
 	}
-	if len(checks) == 1 { // which needs no memory
+	if len(checks) == 1 { // the common case, which allocates nothing
 		g := group{checks: checks}
 		if d, how := s.takeGroup(&g); how != unknown {
 			return d, nil
@@ -100,11 +99,11 @@ func (s *Store) Take(ctx context.Context, checks []tidegate.Check, n int) (tideg
 	return s.takeGroups(ctx, checks)
 }
 
-// takeGroups decides about a vector of several checks: first from portions, then by asking
-// about all others. What was taken from portions is put back if that refuses.
+// takeGroups decides a vector of several checks: first from portions, then by asking the layer
+// below about the others. What was taken from portions is put back if that refuses.
 func (s *Store) takeGroups(ctx context.Context, checks []tidegate.Check) (tidegate.Decision, error) {
 	groups, others := divide(checks)
-	defer func() { // not before those who wait have an answer
+	defer func() { // after the layer below has answered
 		for i := range groups {
 			s.askFor(&groups[i])
 		}
@@ -150,8 +149,8 @@ func (s *Store) takeGroups(ctx context.Context, checks []tidegate.Check) (tidega
 	return d, nil
 }
 
-// putBackAll returns what was taken from portions for a request that another limit refuses.
-// Windows get it back whose portion is over meanwhile.
+// putBackAll puts back what was taken from portions for a request that another limit refuses. If
+// a portion is over by now, windows get their events back from the store.
 func (s *Store) putBackAll(ctx context.Context, taken []group) {
 	for i := range taken {
 		g := &taken[i]
@@ -159,7 +158,7 @@ func (s *Store) putBackAll(ctx context.Context, taken []group) {
 			continue
 		}
 		if back := unused(g.checks); len(back) > 0 {
-			_ = s.Backend.Adjust(context.WithoutCancel(ctx), tidegate.Receipt{At: g.at}, back) // else it is over with its window
+			_ = s.Backend.Adjust(context.WithoutCancel(ctx), tidegate.Receipt{At: g.at}, back) // if it fails, the events are lost with their window
 		}
 	}
 }

@@ -12,13 +12,13 @@ const (
 	minLife = 20 * time.Millisecond
 )
 
-// least is how many events must come in a life for each instance: fewer are not worth a
+// least is how many events per life a limit must admit for each instance: fewer are not worth a
 // call.
 const least = 2
 
-// Life is for how long events of a limit may be taken ahead by one of so many instances; 0
-// means that they may not, and that the limit is strict. What refills in a life is held
-// back from a bucket, in whole events, so that is half of its burst at most, rounded down.
+// Life returns how long before their use one of so many instances may take events of a limit; 0
+// means that it may not, and that the limit is strict. A bucket holds back what it refills in a
+// life, so a life is at most what half of its burst, rounded down, takes to refill.
 func Life(l *tidegate.Limit, instances int) time.Duration {
 	if !tidegate.Leased.Suits(l.Algorithm) || l.RawTime {
 		return 0
@@ -36,7 +36,7 @@ func Life(l *tidegate.Limit, instances int) time.Duration {
 	return life
 }
 
-// perSecond is how many events a limit admits in a second, in the long run.
+// perSecond returns how many events a limit admits per second in the long run.
 func perSecond(l *tidegate.Limit) float64 {
 	period := l.Period
 	if l.Algorithm == tidegate.Quota {

@@ -8,58 +8,59 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// supply is what this instance holds of one group's counters, and when it asks for more. Its
-// methods read no clock.
+// supply holds the portions of one group, and decides when to ask for more. Its methods read no
+// clock.
 type supply struct {
-	unit  []tidegate.Check // the group, at a cost of 1, with a key of its own
+	unit  []tidegate.Check // the checks of the group at a cost of 1, with a copy of the key
 	life  time.Duration
-	most  int64     // events in a portion
+	most  int64     // the most events in a portion
 	held  []portion // the oldest first
 	meter meter
 
-	asking bool          // for a portion
-	trip   time.Duration // how long the last answer took,
-	came   time.Duration // and when it came
-	before time.Duration // not asked again before this
-	// scarce: the last time, less was granted than asked for, as refusal says. Until it is
-	// asked again, there is none.
+	asking bool          // a call for a portion is under way
+	trip   time.Duration // how long the last answer took
+	came   time.Duration // when the last answer came
+	before time.Duration // no call for a portion before this
+	// scarce is true if the last call granted less than it asked for; refusal says why.
+	// Requests that no portion answers are then refused until the next call.
 	scarce  bool
 	refusal tidegate.Decision
-	told    time.Duration // when the refusal was told
-	asked   time.Duration // when somebody last came
-	reset   bool          // its counters are: what it holds, or is asking for, was of before
+	told    time.Duration // when the call that refusal answers was sent
+	asked   time.Duration // when a request last came
+	reset   bool          // its counters were reset: what a call under way grants is void
 
-	returns []tidegate.Check // the part of unit that takes back what was not used: windows
-	over    []portion        // not used in time, to be returned
+	returns []tidegate.Check // the windows of unit, which get back what was not used
+	over    []portion        // portions that have ended, to be given back
 }
 
 // portion is events that were taken ahead.
 type portion struct {
 	number uint32 // names it in receipts; never 0
-	size   int64  // events, of which so many are left
+	size   int64  // events when it was granted
 	left   int64
 	until  time.Duration
-	// sent is from before it was asked for, granted what was answered then.
+	// sent is when the call for it was sent, and granted the answer.
 	sent    time.Duration
 	granted tidegate.Decision
 }
 
-// answer is what a supply says to a request.
+// answer is how a supply answers a request.
 type answer uint8
 
 const (
 	unknown answer = iota // ask the layer below
-	used                  // from a portion
-	refused               // there is nothing, as was just told
+	used                  // admitted from a portion
+	refused               // the store has just said that there is nothing left
 )
 
-// waste is how early a portion ends, so that clocks that do not run alike do not matter.
+// waste is the part of its life, 1/waste, by which a portion ends early, in case clocks do not run
+// at the same speed.
 const waste = 64
 
-// use takes the cost of a request from the portions.
+// use takes the cost of a request from the portions, and returns the first that it was taken from.
 func (s *supply) use(cost int64, now time.Duration) (from *portion, a answer) {
 	s.asked = now
-	if cost > s.largest() { // portions that it does not fit into would be taken for it
+	if cost > s.largest() { // it must not count as demand: portions would be taken that it does not fit into
 		return nil, unknown
 	}
 	s.meter.add(cost, now, s.life)
@@ -67,16 +68,17 @@ func (s *supply) use(cost int64, now time.Duration) (from *portion, a answer) {
 	if from = s.spend(cost); from != nil {
 		return from, used
 	}
-	// It is about to be asked for, or just was; if the answer takes long, that says nothing.
+	// The refusal holds until shortly after the next call is due, and while that is under way, but
+	// not for long.
 	if s.scarce && (now < s.before+pause || s.asking && now < s.before+s.life/2) {
 		return nil, refused
 	}
 	return nil, unknown
 }
 
-// spend takes events from the portions, the oldest first, and returns the first that it took
-// some from; nil if there are not enough. That one ends first, so what is put back to it is used
-// within the life of each event.
+// spend takes events from the portions, the oldest first, and returns the first that it took some
+// from; nil if there are not enough. What is put back goes there: it ends first, so no event is
+// used after its life.
 func (s *supply) spend(cost int64) (from *portion) {
 	var left int64
 	for i := range s.held {
@@ -98,10 +100,10 @@ func (s *supply) spend(cost int64) (from *portion) {
 	return from
 }
 
-// largest is the highest cost of a request that is decided from portions.
+// largest returns the highest cost that is decided from portions.
 func (s *supply) largest() int64 { return max(1, s.most/16) }
 
-// expire drops what may not be used any more.
+// expire drops the portions that have ended; those with events for windows go to over.
 func (s *supply) expire(now time.Duration) {
 	s.held = slices.DeleteFunc(s.held, func(p portion) bool {
 		if p.until <= now && p.left > 0 && len(s.returns) > 0 {
@@ -111,10 +113,10 @@ func (s *supply) expire(now time.Duration) {
 	})
 }
 
-// wants is how many requests of which cost to ask for now; 0 means none. What is taken ahead
-// and not used is lost, to everybody. So it is no more than will surely come: as many as in
-// the last life without what that may vary by, in the time that is left of a life when the
-// answer is there.
+// wants returns for how many requests, of which cost, to take a portion now; 0 means none. Events
+// that are taken and not used are lost to all instances, so it asks for no more than will almost
+// surely come: the demand of the last life, reduced to what remains of a life when the answer
+// comes, less what demand may vary by.
 func (s *supply) wants(now time.Duration) (copies, cost int64) {
 	if s.asking || now < s.before {
 		return 0, 0
@@ -122,7 +124,7 @@ func (s *supply) wants(now time.Duration) (copies, cost int64) {
 	cost = s.meter.largest()
 	comes := float64(s.meter.expect())
 	trip := s.trip
-	if now-s.came > maxPause { // which may be otherwise by now
+	if now-s.came > maxPause { // that is too long ago to go by
 		trip = 0
 	}
 	want := comes * float64(s.life-s.life/waste-trip) / float64(s.life)
@@ -130,7 +132,7 @@ func (s *supply) wants(now time.Duration) (copies, cost int64) {
 	if want < float64(max(least, cost)) {
 		return 0, 0
 	}
-	var usable float64 // of what is held, by when it ends
+	var usable float64 // how much of what is held will be used before it ends
 	for i := range s.held {
 		p := &s.held[i]
 		usable += min(float64(p.left), 1+comes*float64(p.until-now)/float64(s.life))
@@ -141,18 +143,20 @@ func (s *supply) wants(now time.Duration) (copies, cost int64) {
 	return max(1, int64(want-usable)/cost), cost
 }
 
-// deviations is how many standard deviations less than expected come, once in a hundred lives.
+// deviations is how many standard deviations are deducted from the expected demand: less than
+// the rest comes about once in a hundred lives.
 const deviations = 2.5
 
-// Pauses between two asks. Whoever got less than it asked for waits for more to come, or it
-// would ask for each event by itself.
+// Pauses between two calls for a portion. A supply that got less than it asked for pauses for
+// longer; otherwise it would ask for each event that refills.
 const (
 	pause     = 2 * time.Millisecond
-	maxPause  = time.Second // what somebody else returned is noticed by then
-	shortPart = 4           // of a life
+	maxPause  = time.Second // so that what others give back is noticed
+	shortPart = 4           // 1/shortPart of a life is the least pause after too little was granted
 )
 
-// grant notes what was granted of n events that were asked for.
+// grant adds portion p, which was granted when n events were asked for. rest is the refusal of
+// what was not granted.
 func (s *supply) grant(p portion, n int64, rest tidegate.Decision, now time.Duration) {
 	if s.reset {
 		return
@@ -164,7 +168,7 @@ func (s *supply) grant(p portion, n int64, rest tidegate.Decision, now time.Dura
 		s.scarce, s.refusal, s.told = true, rest, p.sent
 		s.before = now + max(pause, s.life/shortPart, min(rest.RetryAfter, maxPause))
 	}
-	if s.trip >= s.life-s.life/waste { // it came too late, and so would the next: it is strict
+	if s.trip >= s.life-s.life/waste { // it came too late, and so would the next: decide as if strict for a while
 		s.scarce, s.before = false, now+maxPause
 	}
 	if p.left == 0 {
@@ -176,7 +180,7 @@ func (s *supply) grant(p portion, n int64, rest tidegate.Decision, now time.Dura
 		}
 		return
 	}
-	if len(s.held) >= maxHeld { // what is put back to it is lost
+	if len(s.held) >= maxHeld { // drop an empty one: what would be put back to it is lost
 		if i := slices.IndexFunc(s.held, func(p portion) bool { return p.left == 0 }); i >= 0 {
 			s.held = slices.Delete(s.held, i, i+1)
 		}
@@ -184,17 +188,16 @@ func (s *supply) grant(p portion, n int64, rest tidegate.Decision, now time.Dura
 	s.held = append(s.held, p)
 }
 
-// maxHeld is how many portions are held before those go that are used up, and might have got
-// something back.
+// maxHeld is how many portions are held before an empty one is dropped. Until then events can be
+// put back to it.
 const maxHeld = 8
 
-// fail notes that there was no answer: the layer below is asked about each request for a
-// while.
+// fail notes that a call for a portion had no answer: for a life, no other is made.
 func (s *supply) fail(now time.Duration) {
 	s.asking, s.scarce, s.before = false, false, now+s.life
 }
 
-// returned notes that a window got something back.
+// returned notes that a window got events back: it is worth asking again.
 func (s *supply) returned(now time.Duration) {
 	if s.scarce {
 		s.scarce, s.before = false, now
@@ -207,14 +210,14 @@ func (s *supply) putBack(number uint32, cost int64, now time.Duration) bool {
 	s.expire(now)
 	for i := range s.held {
 		if p := &s.held[i]; p.number == number {
-			p.left += min(cost, p.size-p.left) // not more than was taken
+			p.left += min(cost, p.size-p.left) // no more than was taken from it
 			return true
 		}
 	}
 	return false
 }
 
-// admitted is what a request is told that was admitted from p.
+// admitted returns the decision for a request that was admitted from p.
 func (p *portion) admitted(now time.Duration) tidegate.Decision {
 	d := p.granted
 	d.Granted, d.Remaining = 1, d.Remaining+p.left
@@ -223,7 +226,7 @@ func (p *portion) admitted(now time.Duration) tidegate.Decision {
 	return d
 }
 
-// refuse is what a request is told that is refused.
+// refuse returns the decision for a request that is refused.
 func (s *supply) refuse(cost int64, now time.Duration) tidegate.Decision {
 	d := s.refusal
 	since := now - s.told
@@ -234,12 +237,12 @@ func (s *supply) refuse(cost int64, now time.Duration) tidegate.Decision {
 	return d
 }
 
-// meter measures demand, in events per life.
+// meter measures demand, in events per life of a portion.
 type meter struct {
 	since time.Duration
 	count int64
-	last  int64 // in the life before
-	// largest costs of a request, in this life and in the one before
+	last  int64 // events in the life before
+	// highest costs of a request, in this life and in the one before
 	cost, lastCost int64
 }
 
@@ -256,9 +259,9 @@ func (m *meter) add(cost int64, now, life time.Duration) {
 	m.cost = max(m.cost, cost)
 }
 
-// expect is how many events the next life will bring.
+// expect estimates how many events the next life will bring.
 func (m *meter) expect() int64 { return max(m.last, m.count) }
 
-// largest is the highest cost of a request. Portions are whole multiples of it: what is left of
-// them would be lost.
+// largest returns the highest recent cost of a request. Portions are whole multiples of it, so that
+// no remainder is lost.
 func (m *meter) largest() int64 { return max(m.cost, m.lastCost, 1) }

@@ -9,17 +9,17 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// shards are where supplies are found, by the hash of their groups.
+// shards is how many shards there are; a supply is in the one that the hash of its group says.
 const shards = 64
 
 type shard struct {
 	mu       sync.Mutex
-	supplies map[uint64]*supply // under mu, and so is what they hold
-	_        [48]byte           // locks of different shards do not meet in one cache line
+	supplies map[uint64]*supply // by the hash of their groups; the map and the supplies are under mu
+	_        [48]byte           // so that no two shards share a cache line
 }
 
-// maxSupplies bounds the keys of a shard that are leased; others are strict. Those that
-// nobody has asked for in a while make room.
+// maxSupplies bounds the supplies of a shard; further keys are decided as if strict. Supplies
+// that have not been asked for longer than idle make room.
 const (
 	maxSupplies = 1 << 10
 	idle        = time.Second
@@ -27,14 +27,14 @@ const (
 
 func (s *Store) shard(hash uint64) *shard { return &s.shards[hash%shards] }
 
-// takeGroup decides about a group from what is held of it.
+// takeGroup decides a group from the portions that are held of it.
 func (s *Store) takeGroup(g *group) (tidegate.Decision, answer) {
 	hash, cost := s.hash(g.checks), g.checks[0].Cost
 	g.hash = hash
 	sh := s.shard(hash)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	now := s.now() // not before: whoever waits for the lock may do so for longer than a portion lives
+	now := s.now() // after locking: waiting for the lock may take longer than a portion lives
 	sup := sh.supplies[hash]
 	if sup == nil {
 		if !s.heat.add(hash, now) {
@@ -60,7 +60,7 @@ func (s *Store) takeGroup(g *group) (tidegate.Decision, answer) {
 	return tidegate.Decision{}, unknown
 }
 
-// askFor asks for a portion for a group that had to be decided without one.
+// askFor takes a portion, in the background, for a group that had to be decided without one.
 func (s *Store) askFor(g *group) {
 	if !g.lacks {
 		return
@@ -73,7 +73,7 @@ func (s *Store) askFor(g *group) {
 	}
 }
 
-// life is for how long a group may be taken ahead: as its shortest limit.
+// life returns how long portions of a group live: the shortest Life of its limits.
 func (s *Store) life(checks []tidegate.Check) time.Duration {
 	life, instances := maxLife, s.instances()
 	for i := range checks {
@@ -117,7 +117,7 @@ func (sh *shard) addLocked(hash uint64, sup *supply, now time.Duration) bool {
 	return true
 }
 
-// Outstanding is how many portions are held, and how many events are left in them.
+// Outstanding returns how many portions with events are held, and how many events are left in them.
 func (s *Store) Outstanding() (leases int, events int64) {
 	now := s.now()
 	for i := range s.shards {

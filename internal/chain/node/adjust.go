@@ -7,16 +7,16 @@ import (
 	"tidegate.dev/tidegate/internal/chain"
 )
 
-// copied is checks in memory of their own: a call that is given up must not look at
-// memory of the caller's.
+// copied returns a deep copy of checks: a call that was given up still runs, and must not
+// use memory of the caller.
 func copied(checks []tidegate.Check) []tidegate.Check {
 	var v vector
 	v.copy(checks)
 	return v.checks
 }
 
-// Adjust implements tidegate.Store. What was taken from the local store is given back
-// there, and taken out of the backlog if it is still there.
+// Adjust implements tidegate.Store. What was taken from the local store is adjusted there
+// and in the backlog.
 func (n *Node) Adjust(ctx context.Context, r tidegate.Receipt, checks []tidegate.Check) error {
 	if n.foreign(r) {
 		return tidegate.ErrElsewhere
@@ -50,7 +50,7 @@ func releases(checks []tidegate.Check) bool {
 	return false
 }
 
-// returned forgets the refusals of those that got something back.
+// returned forgets the refusals of the counters that got something back.
 func (n *Node) returned(checks []tidegate.Check) {
 	for i := range checks {
 		if c := &checks[i]; c.Cost < 0 && c.Limit != nil {
@@ -65,8 +65,8 @@ func (n *Node) adjustLocal(ctx context.Context, r tidegate.Receipt, checks []tid
 	return n.adjustPart(ctx, r, checks, n.localPart(checks, nodes), nodes)
 }
 
-// adjustPart adjusts what was taken from the local store, which was asked about p for
-// checks, and their backlog with it.
+// adjustPart adjusts the local store and the backlog of checks. p has checks in the form in
+// which the local store counts them.
 func (n *Node) adjustPart(ctx context.Context, r tidegate.Receipt, checks []tidegate.Check, p *part, nodes int64) error {
 	now := n.now()
 	err := n.local.Adjust(ctx, r, p.checks)
@@ -75,7 +75,7 @@ func (n *Node) adjustPart(ctx context.Context, r tidegate.Receipt, checks []tide
 	return err
 }
 
-// localPart is those of checks that the local store counts, as it is asked for them.
+// localPart returns the checks that the local store counts, in the form in which it does.
 func (n *Node) localPart(checks []tidegate.Check, nodes int64) *part {
 	p := new(part)
 	for i, c := range checks {
@@ -127,9 +127,9 @@ func (n *Node) Post(ctx context.Context, p chain.Post) error {
 	return n.serverOf(&p.Check).pass(ctx, func(ctx context.Context) error { return n.inner.Post(ctx, p) })
 }
 
-// Reset implements tidegate.Resetter. What this node knows of the keys is forgotten
-// whether the backend can be reached or not, and so is every refusal, those of calls
-// that are out included.
+// Reset implements tidegate.Resetter. This node forgets what it knows of the keys even if the
+// backend cannot be reached. It also forgets all refusals, including those that calls under
+// way may still bring.
 func (n *Node) Reset(ctx context.Context, checks []tidegate.Check) error {
 	checks = copied(checks)
 	err := n.passEach(ctx, checks, func(ctx context.Context, part []tidegate.Check) error {
@@ -151,11 +151,11 @@ func (n *Node) forget(ctx context.Context, checks []tidegate.Check) {
 		_, _, word := n.seen.look(name)
 		n.seen.forget(name, word)
 	}
-	_ = n.local.Reset(ctx, n.withPaces(checks)) // limits that the backend takes, it takes
+	_ = n.local.Reset(ctx, n.withPaces(checks)) // it accepts all limits that the backend accepts
 	n.forgetRefusals(checks)
 }
 
-// forgetRefusals forgets every refusal for as long as the backend answers, and those of checks for good.
+// forgetRefusals drops the refusals of checks, and makes all others void while the backend answers.
 func (n *Node) forgetRefusals(checks []tidegate.Check) {
 	n.Forget()
 	for i := range checks {

@@ -8,10 +8,10 @@ import (
 	"tidegate.dev/tidegate/internal/chain"
 )
 
-// TakeAhead takes up to so many copies of checks from the backend, to be used within a time
-// from before it was called. rest is what the next copy would have been refused with, if not
-// all were granted. It waits no longer than the deadline and has no fallback: an error says
-// that the backend was not asked, or has no answer in time; what it grants then is lost.
+// TakeAhead takes up to so many copies of checks from the backend, to be used within life, which
+// counts from before the call. If not all were granted, rest is the refusal of the next copy. It
+// has no fallback: an error means that the backend was not asked or has not answered in time; what
+// it grants later is lost.
 func (n *Node) TakeAhead(ctx context.Context, checks []tidegate.Check, copies int, life time.Duration) (granted, rest tidegate.Decision, err error) {
 	checks = copied(checks) // a call that was given up goes on with them
 	began := n.now()

@@ -49,15 +49,15 @@ func (n *Node) ask(ctx context.Context, checks []tidegate.Check, copies int, t t
 	return n.awaitLocked(ctx, watching, sh, c, i, checks, copies, to)
 }
 
-// A waiter that joins a call behind crowded others does not watch its context for the first
-// unwatched of its wait: a select on two channels takes as long as all else that it does. If its
-// context ends meanwhile, it notices that much later.
+// If a call has at least crowded waiters, a further one does not watch its context until it has
+// waited for the time unwatched: a select on two channels costs as much as all else that it does.
+// It then notices the end of its context late, by up to that time.
 const (
 	crowded   = 16
 	unwatched = 2 * time.Millisecond
 )
 
-// until is when a context ends by itself, as Node.now counts; far in the future if it does not.
+// until returns the deadline of a context, as Node.now counts; far in the future if it has none.
 func (n *Node) until(ctx context.Context) time.Duration {
 	if at, ok := ctx.Deadline(); ok {
 		return at.Sub(n.start)
@@ -65,9 +65,9 @@ func (n *Node) until(ctx context.Context) time.Duration {
 	return math.MaxInt64
 }
 
-// leave is when a call has to leave to be back by the deadline, or by that of its caller if that
-// is earlier. A caller with less time than a round trip takes would be gone anyway, and hurries
-// nobody.
+// leave returns when a call has to leave to be back by the deadline of the Node, or by that of its
+// caller if that is earlier. The deadline of a caller that has less time than a round trip takes
+// is ignored: the caller would be gone anyway.
 func (n *Node) leave(s *stream, now, until time.Duration) time.Duration {
 	reserve := time.Duration(s.server.reserve.Load())
 	deadline := now + n.o.Deadline
@@ -77,8 +77,8 @@ func (n *Node) leave(s *stream, now, until time.Duration) time.Duration {
 	return deadline - reserve
 }
 
-// awaitLocked waits for the answer of waiter i of c. If it is not watching its context, it begins
-// to when it is woken for that: see watchLocked. It unlocks the shard.
+// awaitLocked waits for the answer to waiter i of c. If watching is false, it watches ctx only after
+// watchLocked has woken it. It unlocks the shard.
 func (n *Node) awaitLocked(ctx context.Context, watching bool, sh *shard, c *call, i int, checks []tidegate.Check, copies int, to *tidegate.Decision) (err error) {
 	wake := c.wake
 	sh.mu.Unlock()
@@ -129,7 +129,7 @@ func (n *Node) awaitLocked(ctx context.Context, watching bool, sh *shard, c *cal
 	}
 }
 
-// answered gives a waiter of a call that is done its answer, or that of a fallback if it is an error.
+// answered returns the answer to a waiter of a call that is done; if that is an error, a fallback decides.
 func (n *Node) answered(ctx context.Context, c *call, i int, checks []tidegate.Check, copies int, to *tidegate.Decision) error {
 	d, err := c.answer(i)
 	*to = *d
@@ -140,8 +140,8 @@ func (n *Node) answered(ctx context.Context, c *call, i int, checks []tidegate.C
 	return err
 }
 
-// leaveLocked gives a waiter's place up. A call that nobody waits for any more, and that is not
-// queued to be sent, ends.
+// leaveLocked removes a waiter from its call. A call that has no waiters left, and is not queued to
+// be sent, ends.
 func (n *Node) leaveLocked(c *call, i int) {
 	c.leaveLocked(i)
 	s := c.stream
@@ -155,9 +155,9 @@ func (n *Node) leaveLocked(c *call, i int) {
 	}
 }
 
-// decideLateLocked decides locally about a waiter whose deadline has passed. What is
-// admitted goes to the backlog if the call was never sent; otherwise the reply, when it
-// comes, settles it. It unlocks the shard.
+// decideLateLocked decides locally for a waiter whose deadline has passed. What is admitted goes
+// to the backlog if the call was never sent; otherwise the reply, when it comes, shows whether it
+// has to. It unlocks the shard.
 func (n *Node) decideLateLocked(sh *shard, c *call, i int, checks []tidegate.Check, copies int) (tidegate.Decision, error) {
 	began := c.deadlines[i] - n.o.Deadline
 	if c.sent && !n.queued(c, n.now()) {
@@ -168,15 +168,15 @@ func (n *Node) decideLateLocked(sh *shard, c *call, i int, checks []tidegate.Che
 	return n.decideLeavingLocked(sh, c, i, checks, copies)
 }
 
-// decideEarlyLocked is decideLateLocked for a caller whose own deadline is shorter. It says
-// nothing about the backend yet; overdueLocked does, if there is no reply by the deadline.
+// decideEarlyLocked is decideLateLocked for a caller whose own deadline is shorter. That is no failure
+// of the backend yet; overdueLocked records one if there is no reply by the deadline of the Node.
 func (n *Node) decideEarlyLocked(sh *shard, c *call, i int, checks []tidegate.Check, copies int) (tidegate.Decision, error) {
 	n.countFailure(n.late, 1)
 	c.early = c.early || c.sent
 	return n.decideLeavingLocked(sh, c, i, checks, copies)
 }
 
-// decideLeavingLocked decides locally about a waiter that leaves its call. It unlocks the shard.
+// decideLeavingLocked decides locally for a waiter that leaves its call. It unlocks the shard.
 func (n *Node) decideLeavingLocked(sh *shard, c *call, i int, checks []tidegate.Check, copies int) (tidegate.Decision, error) {
 	out := c.sent
 	n.leaveLocked(c, i)

@@ -8,17 +8,17 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// backlog is what was admitted locally and is still to be charged to the backend, by
-// counter. It is a state machine: its methods are what happens to it, take the time, and
-// read no clock; whoever has it sees to locks and calls.
+// backlog holds, by counter, what was admitted locally and is still to be charged to the
+// backend. Its methods take the time as an argument and read no clock; locks and calls are up
+// to the caller.
 type backlog struct {
-	start    time.Time // of all times
+	start    time.Time // all times count from here
 	entries  map[counterID]*backlogEntry
-	urgent   []counterID        // those of used up keys come first; some may be posted
-	doubtful map[counterID]post // sent, and nobody knows whether they arrived
-	sending  []post             // that are out just now; others write only doubt and tries
+	urgent   []counterID        // used-up counters, which are posted first; some may be posted already
+	doubtful map[counterID]post // posts that were sent and may have arrived or not
+	sending  []post             // under way; meanwhile only doubt and tries are written, without the lock
 	reset    map[counterID]bool // counters of sending that were reset meanwhile
-	boot     [2]uint64          // of posts
+	boot     [2]uint64          // chain.Post.Boot of all posts
 	number   uint64             // of the last post
 	swept    time.Duration      // when what has faded was last dropped
 	lost     int64              // amounts that will never be charged
@@ -29,17 +29,17 @@ type counterID struct{ identity, key string }
 
 func counterOf(c *tidegate.Check) counterID { return counterID{c.Limit.Identity(), c.Key} }
 
-// backlogEntry is what was admitted and still counts: a long outage leaves no more than the
-// key has used of its limit in the end. That is what was used here, less what the
-// backend knows itself, by this node's share. Both are in events of the fleet.
+// backlogEntry is what was admitted and still counts: after a long outage that is no more than
+// what the key has used of its limit at the end. It is what was used here less what the backend
+// knows already, divided by the number of nodes; used and known are in events of the fleet.
 type backlogEntry struct {
 	limit    *tidegate.Limit
-	nodes    int64
+	nodes    int64 // how many there were
 	admitted int64
-	used     float64       // by the local store's reckoning
-	last     time.Duration // when that was
-	known    float64       // in the backend
-	when     time.Duration // when that was
+	used     float64       // according to the local store, at last
+	last     time.Duration // when used was determined
+	known    float64       // used in the backend, at when
+	when     time.Duration // when known was determined
 	tries    int           // how often it could not be posted
 	urgent   bool
 }
@@ -47,7 +47,7 @@ type backlogEntry struct {
 // maxEntries bounds how many counters are in the backlog. What is admitted beyond is lost.
 const maxEntries = 1 << 16
 
-// amount is how much is to be charged, at a time from last on.
+// amount returns how many events are to be charged at a time, which is not before last.
 func (d *backlogEntry) amount(start time.Time, at time.Duration) int64 {
 	more := d.usedAt(start, at) - d.fade(d.known, start, d.when, at)
 	return min(d.admitted, int64(math.Ceil(more/float64(d.nodes))))
@@ -66,15 +66,16 @@ func (d *backlogEntry) faded(start time.Time, now time.Duration) bool {
 	return d.fade(float64(d.limit.Capacity()), start, d.last, now) == 0
 }
 
-// reckoned is the time as of which d counts: what fades during an outage does not fade any
-// more once the backend is asked again, since others use that by then. reachable is when
-// that was; now, if it is not.
+// reckoned returns the time as of which to compute amount. Events of d fade during an outage, but
+// not after the backend has become reachable again: from then on, others use that room.
+// reachable is when that was; now, if it is not reachable.
 func (d *backlogEntry) reckoned(now, reachable time.Duration) time.Duration {
 	return max(d.last, min(now, reachable))
 }
 
-// add notes what was admitted for c, of which charged was charged to the local store. Both
-// are negative when it was returned. used is what the local store says is used, with it.
+// add adds what was admitted for c: admitted events, for which the local store was charged
+// charged. Both are negative if events were returned. used is what the local store says is used
+// after that; it matters only for a new entry.
 func (b *backlog) add(c *tidegate.Check, admitted, charged, used, nodes int64, now time.Duration) {
 	id := counterOf(c)
 	d := b.entries[id]
@@ -82,7 +83,7 @@ func (b *backlog) add(c *tidegate.Check, admitted, charged, used, nodes int64, n
 		if admitted <= 0 {
 			return
 		}
-		// What was used here before is used there as well: earlier backlogs have been posted.
+		// The backend knows what was used before: earlier backlogs have been posted.
 		d = &backlogEntry{known: float64(max(0, used-charged)), when: now, last: now}
 		d.used = d.known
 		id.key = strings.Clone(c.Key) // it may lie in memory of the request
@@ -110,12 +111,12 @@ func (b *backlog) enter(id counterID, d *backlogEntry, now time.Duration) bool {
 	return true
 }
 
-// markUrgent has the backlog of a key that is used up posted before the rest.
+// markUrgent queues an entry to be posted before the rest if its limit is used up.
 func (b *backlog) markUrgent(id counterID, d *backlogEntry) {
 	if d.urgent || d.used+float64(d.nodes) <= float64(d.limit.Capacity()) {
 		return
 	}
-	if len(b.urgent) >= maxUrgent { // those of entries that have gone stay until they are taken
+	if len(b.urgent) >= maxUrgent { // drop the IDs of entries that are gone
 		b.urgent = b.urgent[:0]
 		for other, entry := range b.entries {
 			if entry.urgent {
@@ -128,14 +129,14 @@ func (b *backlog) markUrgent(id counterID, d *backlogEntry) {
 	b.urgent = append(b.urgent, id)
 }
 
-// maxUrgent bounds how many counters wait to be posted first, those included that
-// have faded since: during an outage nobody takes them out.
+// maxUrgent bounds how many counters wait to be posted first, including those that have faded
+// meanwhile: during an outage nothing takes them out.
 const maxUrgent = 2 * maxEntries
 
-// reconcile reckons anew with a counter of which known events turned out to be used in
-// the backend. It returns what is used in all.
+// reconcile updates a counter of which known events turned out to be used in the backend. It
+// returns how many are used in all, the backlog included.
 func (b *backlog) reconcile(id counterID, known float64, nodes int64, now, reachable time.Duration) float64 {
-	sent := float64(b.doubtful[id].amount * nodes) // which the backend may not know of
+	sent := float64(b.doubtful[id].amount * nodes) // the backend may not have counted these
 	d := b.entries[id]
 	if d == nil {
 		return known + sent
@@ -146,7 +147,7 @@ func (b *backlog) reconcile(id counterID, known float64, nodes int64, now, reach
 	return d.used
 }
 
-// sweep drops what has faded, now and then, and reports whether there is room.
+// sweep drops what has faded, at most once a second, and reports whether there is room.
 func (b *backlog) sweep(now time.Duration) bool {
 	if now-b.swept > time.Second {
 		b.swept = now
@@ -159,7 +160,7 @@ func (b *backlog) sweep(now time.Duration) bool {
 	return len(b.entries) < maxEntries
 }
 
-// forget drops the entries of counters. Their posts that are out may arrive, and are not sent again.
+// forget drops the entries of counters. Posts that are under way may still arrive, but are not sent again.
 func (b *backlog) forget(checks []tidegate.Check) {
 	for i := range checks {
 		id := counterOf(&checks[i])
@@ -174,10 +175,10 @@ func (b *backlog) forget(checks []tidegate.Check) {
 	}
 }
 
-// some reports whether something is still to be charged.
+// some reports whether anything is still to be charged.
 func (b *backlog) some() bool { return len(b.entries)+len(b.doubtful) > 0 }
 
-// counters is how many counters something is still to be charged to.
+// counters returns how many counters are still to be charged.
 func (b *backlog) counters() int {
 	n := len(b.entries)
 	for id := range b.doubtful {

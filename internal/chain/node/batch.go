@@ -10,22 +10,22 @@ import (
 // until a batch is full, a reply comes or the first of them has to leave: a busy store
 // would make them wait anyway.
 //
-// No more than a window of calls wait for a reply at once: a server that has read a burst
-// sends nothing before it has decided all of it, and looks like one that is down. The
-// window grows while replies come as quickly as ever, and shrinks when they do not. Calls
-// that would otherwise not be back in time may exceed it, up to twice its size.
+// At most a window of calls is in flight at once: a server that has read a burst sends nothing
+// before it has decided all of it, and looks as if it were down. The window grows while replies
+// are quick, and shrinks when they are slow. Calls that would otherwise not be back in time may
+// exceed it, up to twice its size.
 //
 // It is a value: step returns the next one, and reads no clock.
 type batcher struct {
-	most    int           // calls that fit into a batch
+	most    int           // the most calls in a batch
 	ready   int           // calls that wait to be sent
 	leave   time.Duration // when the first of them is sent, if the window allows it
 	last    time.Duration // when it is sent even beyond the window, to be back in time
 	out     int           // batches that have no reply yet
-	calls   int           // calls of these that are not overdue
+	calls   int           // calls in these batches that are not overdue
 	least   int           // the smallest window
-	window  int           // calls that may be out
-	blocked bool          // the window has held calls back since it was the smallest
+	window  int           // how many calls may be in flight
+	blocked bool          // the window has held calls back since it was last reset to the smallest
 	sending bool          // a worker is about to take a batch
 }
 
@@ -50,7 +50,7 @@ type batchEvent struct {
 	speed       speed         // batchReplied: of the reply
 }
 
-// speed is how quickly a reply comes, compared with what the distance takes.
+// speed says how quick a reply was, compared with the round trip of an idle server.
 type speed uint8
 
 const (

@@ -9,10 +9,10 @@ import (
 	"tidegate.dev/tidegate/internal/chain"
 )
 
-// call is one call of the backend for a vector, and all who wait for its reply. A waiter
-// knows its index and finds its own answer by that: grants go in the order of arrival,
-// one whose waiter has left to the next. Everything is under shard.mu until done is set.
-// From then on nothing that waiters read changes, and they read it without the lock.
+// call is one call of the backend for a vector, with all its waiters. A waiter finds its answer
+// by its index: grants go to waiters in the order of arrival, skipping those that have left.
+// Everything is under shard.mu until done is set. After that, nothing that waiters read
+// changes, and they read it without the lock.
 type call struct {
 	run          func() // workRest of it, made once
 	stream       *stream
@@ -23,54 +23,54 @@ type call struct {
 
 	deadlines []time.Duration // of the waiters, by index
 	left      []int           // waiters that left without an answer, in order
-	expired   int             // waiters before this index were woken because their deadlines had passed
-	watched   int             // those from crowded up to this index were woken to watch their contexts
+	expired   int             // waiters before this index were woken because their deadlines have passed
+	watched   int             // waiters from crowded up to this index were woken to watch their contexts
 
-	ready   time.Duration // when it is to be sent at the latest
+	ready   time.Duration // when it should be sent at the latest
 	lag     time.Duration // how late its worker was in sending it
 	sent    bool          // a worker has it
 	stamp   stamp         // from before it was sent
 	back    time.Duration // when it should have its reply
-	overdue bool          // it had none by then
-	early   bool          // a waiter was decided locally before that, which was not recorded as a failure of the server
-	// windowed: it counts in the window of its queue. A call that is sent again does not.
+	overdue bool          // it had no reply by then
+	early   bool          // a waiter was decided locally before back, which was not recorded as a failure of the server
+	// windowed is true if it counts in the window of its queue. A call that is sent again does not.
 	windowed bool
 	late     late
 	name     tidegate.Handle // of the slots that it asks for
 	givenUp  bool            // those slots are to be given back
 
 	done         atomic.Bool
-	alone        bool              // it has had one waiter, so that it can be used again: see release
+	alone        bool              // it had a single waiter, so it can be reused; see release
 	releasedOnce atomic.Bool       // by the waiter or by the worker
-	served       int               // so many of those who have not left are granted what they came for
-	granted      tidegate.Decision // what the first of these got, and all of them if there are no grants
-	grants       []granted         // what these got, if it came in several portions
-	refused      tidegate.Decision // what those behind them get, unless there is an err
+	served       int               // how many waiters, the first of those that have not left, were granted
+	granted      tidegate.Decision // what served waiters got, if grants is empty
+	grants       []granted         // what served waiters got, if it came from several replies
+	refused      tidegate.Decision // what all other waiters get, unless there is an err
 	err          error
 
-	sole []tidegate.Check // the checks of a caller that shares no call: to be written to while it waits
+	sole []tidegate.Check // the checks of the caller, if the call is not shared; Over is written there while it waits
 	asks [1]chain.Ask
 }
 
-// granted is what waiters were granted, from the place where the one before it ends.
+// granted is what waiters were granted, from the until of the element before on.
 type granted struct {
 	until int // a place: see call.place
 	d     tidegate.Decision
 }
 
-// late is what is to be settled when a reply comes for those who have not waited for it:
-// they were decided locally.
+// late tracks waiters that were decided locally before the reply came. The reply shows what of
+// that has to go to the backlog.
 type late struct {
-	undecided int64 // copies that are just being decided
-	admitted  int64 // copies
-	refused   int64 // copies
+	undecided int64 // copies that are just being decided locally
+	admitted  int64 // copies admitted locally
+	refused   int64 // copies refused locally
 	replied   bool
-	covered   int64   // copies granted to those who were undecided when the reply came
-	grant     charged // of these
-	unsure    bool    // nobody knows what became of the call: nothing goes to the backlog
+	covered   int64   // copies of the reply that are kept for undecided ones
+	grant     charged // what covered copies were charged
+	unsure    bool    // it is not known whether the call was charged: nothing goes to the backlog
 }
 
-// again is what remains to be settled when the call is sent again.
+// again returns what remains to be tracked when the call is sent again.
 func (l *late) again() late {
 	return late{undecided: l.undecided, covered: l.covered, grant: l.grant}
 }
@@ -81,7 +81,7 @@ func (c *call) joinLocked(deadline time.Duration) int {
 	return len(c.deadlines) - 1
 }
 
-// place is how many waiters that have not left are before one.
+// place returns how many waiters before index i have not left.
 func (c *call) place(i int) int {
 	if len(c.left) == 0 {
 		return i
@@ -90,10 +90,10 @@ func (c *call) place(i int) int {
 	return i - before
 }
 
-// waiting is how many have no answer.
+// waiting returns how many waiters have no answer.
 func (c *call) waiting() int { return len(c.deadlines) - len(c.left) - c.served }
 
-// serve grants d to as many as there are grants for, and returns how many are left over.
+// serve grants d to up to grants waiters, and returns how many grants are left over.
 func (c *call) serve(d *tidegate.Decision, grants int64) int64 {
 	n := min(grants, int64(c.waiting()))
 	if n <= 0 {
@@ -111,8 +111,8 @@ func (c *call) serve(d *tidegate.Decision, grants int64) int64 {
 	return grants - n
 }
 
-// conclude answers all who have no answer: with err, if that is not nil. ended means that
-// the worker is about to end the call, and to release it.
+// conclude answers all remaining waiters with refusal or, if err is not nil, with err. ended
+// means that the worker is about to end and release the call.
 func (c *call) conclude(refusal *tidegate.Decision, err error, ended bool) {
 	if refusal != nil {
 		c.refused = *refusal
@@ -122,7 +122,7 @@ func (c *call) conclude(refusal *tidegate.Decision, err error, ended bool) {
 	c.done.Store(true)
 }
 
-// answer is what a waiter is told by a call that is done, or has served it.
+// answer returns the answer to a waiter of a call that is done, or has served it.
 func (c *call) answer(i int) (*tidegate.Decision, error) {
 	at := c.place(i)
 	if at >= c.served {
@@ -136,15 +136,15 @@ func (c *call) answer(i int) (*tidegate.Decision, error) {
 	return &c.granted, nil
 }
 
-// leaveLocked gives a waiter's place up.
+// leaveLocked marks a waiter as having left.
 func (c *call) leaveLocked(i int) {
 	at, _ := slices.BinarySearch(c.left, i)
 	c.left = slices.Insert(c.left, at, i)
 	c.sole = nil
 }
 
-// wakeAll wakes all who wait, to find their answers or that they have none. It is called under
-// shard.mu, or after endCallLocked: then nobody else can wake them.
+// wakeAll wakes all waiters, which look whether they have an answer. Call it under shard.mu or
+// after endCallLocked, when nobody else can wake them.
 func (c *call) wakeAll() {
 	if len(c.deadlines) == 1 {
 		select {
@@ -159,8 +159,8 @@ func (c *call) wakeAll() {
 	}
 }
 
-// expireLocked wakes those whose deadlines have passed, and returns when the next one
-// does; 0 means never.
+// expireLocked wakes the waiters whose deadlines have passed, and returns the next deadline; 0
+// means that there is none.
 func (c *call) expireLocked(now time.Duration) time.Duration {
 	n := c.expired
 	for n < len(c.deadlines) && c.deadlines[n] <= now {
@@ -176,8 +176,8 @@ func (c *call) expireLocked(now time.Duration) time.Duration {
 	return 0
 }
 
-// watchLocked wakes those of a crowd whose deadlines are not after this one: they have left their
-// contexts unwatched for long enough. It returns the deadline of the next; 0 means there is none.
+// watchLocked wakes the waiters from crowded on whose deadlines are not after this one, to watch
+// their contexts from now on. It returns the deadline of the next waiter; 0 means there is none.
 func (c *call) watchLocked(deadline time.Duration) time.Duration {
 	n := max(c.watched, crowded)
 	for n < len(c.deadlines) && c.deadlines[n] <= deadline {
@@ -193,9 +193,9 @@ func (c *call) watchLocked(deadline time.Duration) time.Duration {
 	return 0
 }
 
-// settleLocked is called when the reply comes: copies that it grants go first to those who were
-// decided locally. It returns how many are left for those who wait, and how many copies
-// were admitted locally and not charged: they go to the backlog.
+// settleLocked is called when the reply comes: copies that it grants first cover what was
+// admitted locally. It returns how many are left for the waiters, and how many copies were
+// admitted locally and are not charged: these go to the backlog.
 func (l *late) settleLocked(copies int64, err error) (rest, uncharged int64) {
 	l.replied = true
 	if err != nil {
@@ -212,9 +212,9 @@ func (l *late) settleLocked(copies int64, err error) (rest, uncharged int64) {
 	return copies - more, uncharged
 }
 
-// decidedLocked notes that one more was decided locally. It asked for so many copies, of which the
-// local store admitted some, and some were refused. The reply may have come meanwhile: uncharged is
-// how many copies go to the backlog at once, unused how many were granted for nothing.
+// decidedLocked notes that a waiter was decided locally: of the copies that it asked for, the local
+// store admitted some, and some were refused. The reply may have come meanwhile: uncharged is how
+// many copies go to the backlog at once, and unused how many of the reply's are to be given back.
 func (l *late) decidedLocked(asked, admitted, refused int64) (uncharged, unused int64) {
 	l.undecided -= asked
 	own := min(asked-refused, l.covered)
@@ -238,7 +238,7 @@ func (c *call) reset() {
 		c.wake = nil
 	}
 	wake := c.wake
-	if wake != nil { // nobody is to be woken by what was meant for another
+	if wake != nil { // a leftover token must not wake the next waiter
 		select {
 		case <-wake:
 		default:

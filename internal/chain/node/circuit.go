@@ -47,10 +47,10 @@ type circuit struct {
 
 	// Unless OK, the state of the probes.
 	next    time.Duration // when the next one is due
-	pause   time.Duration // before the next one, without jitter; doubled while none is answered
+	pause   time.Duration // before the next probe, without jitter; doubled while none is answered
 	proof   time.Duration // how long they must be answered before Recovering
-	replied bool          // they are being answered
-	first   time.Duration // when the first of those that are being answered was
+	replied bool          // probes are being answered
+	first   time.Duration // when the first of the answered probes was, if replied
 	doubted bool          // replied, but the last one was not answered
 }
 
@@ -61,7 +61,7 @@ type tally struct {
 	good uint64 // all successes before from
 }
 
-// add counts the failure e, from the start if restart is set.
+// add counts the failure e; if restart is set, it is the first one.
 func (t *tally) add(e event, restart bool) {
 	if restart || t.bad == 0 {
 		*t = tally{from: e.now, good: e.good}
@@ -76,7 +76,7 @@ type event struct {
 	began  time.Duration // failed: when the call began
 	times  int           // failed: how many requests the call was for; 0 means one
 	good   uint64        // failed: all successes so far
-	trip   time.Duration // failed: how long before a pause a call may have been sent that it makes late
+	trip   time.Duration // failed: a round trip; a call that was sent this long before a pause may be late because of it
 	chance float64       // a random number in [0, 1), for jitter
 }
 
@@ -121,11 +121,11 @@ func (c circuit) step(e event) (circuit, action) {
 	return c, nothing
 }
 
-// fail counts a failed call. A backend that is down opens the circuit after the first few
-// failures, however slowly they come; one that fails now and then does not. Nor does one
-// that paused for a moment: a call that began a round trip after the first failure must fail
-// as well. What fails first was sent up to a round trip before the pause: by that alone, 10 ms of
-// pause would open the circuit of a backend that is 20 ms away.
+// fail counts a failed call. A backend that is down opens the circuit after a few failures,
+// however slowly they come; one that fails now and then does not. Nor does one that paused for a
+// moment: a call that began at least a round trip after the first failure must fail as well,
+// because the first calls that fail were sent up to a round trip before the pause. Otherwise 10 ms
+// of pause would open the circuit of a backend that is 20 ms away.
 func (c circuit) fail(e event) circuit {
 	if c.state == Degraded || e.began < c.since { // the call says nothing about this state
 		return c
@@ -146,7 +146,7 @@ func (t *tally) outweighs(failures int, e event) bool {
 }
 
 // open opens the circuit. A backend that flaps has to answer probes for longer each time:
-// whenever nodes switch back and forth, they disagree for a moment about who counts.
+// whenever nodes switch, some count locally for a moment while others ask the backend.
 func (c *circuit) open(e event) {
 	c.failed = max(c.recent.bad, c.running.bad, 1)
 	if c.state == OK && (c.since == 0 || e.now-c.since > calm) {
@@ -159,10 +159,10 @@ func (c *circuit) open(e event) {
 	c.putOff(e)
 }
 
-// reply handles a probe that was answered. Once probes have been answered for as long as
-// proof says, the circuit is Recovering. No node pauses for longer between probes, so by
-// then all of them know that the backend is back. A request sent earlier would find a store
-// without what the other nodes admitted meanwhile.
+// reply handles a probe that was answered. Once probes have been answered for the time proof,
+// the circuit is Recovering. Pauses between probes are shorter than that, so all nodes know by
+// then that the backend is back and have posted their backlogs, without which a request would
+// find too much room.
 func (c *circuit) reply(e event) {
 	c.next, c.doubted = e.now+e.jitter(proofEvery), false
 	if c.state == Recovering {
@@ -176,9 +176,9 @@ func (c *circuit) reply(e event) {
 	}
 }
 
-// doubt handles a probe that was not answered. After others were answered it takes two to
-// count, because a single one gets lost on a busy machine. In Recovering the second opens
-// the circuit: keys that are not yet back at the backend would not notice that it failed.
+// doubt handles a probe that was not answered. After answered ones, only the second in a row
+// counts, because a single one may get lost on a busy machine. In Recovering the second opens
+// the circuit: few requests go to the backend then, so they would not show the failure.
 func (c *circuit) doubt(e event) {
 	c.failed++
 	switch {
@@ -200,7 +200,7 @@ func (c *circuit) enter(s State, e event) {
 	c.state, c.since, c.recent, c.running = s, e.now, tally{}, tally{}
 }
 
-// putOff schedules the next probe after twice the last pause.
+// putOff schedules the next probe after twice the last pause, at most maxPause.
 func (c *circuit) putOff(e event) {
 	c.pause = min(max(2*c.pause, firstPause), maxPause)
 	c.next = e.now + e.jitter(c.pause)

@@ -2,17 +2,17 @@ package node
 
 import "time"
 
-// coalescer decides when calls for one vector of checks leave. Whoever comes alone is
-// asked for at once. Those who come while a call is out wait for the next one, which
-// leaves when a reply comes, or when the first of them could not wait any longer for its
-// own reply, whichever is earlier. So several calls for one vector may be out.
+// coalescer decides when calls for one vector of checks leave. A request that comes alone
+// leaves at once. Requests that come while a call is in flight wait for the next call, which
+// leaves when a reply comes, or when the first of them would otherwise miss its deadline. So
+// several calls for one vector may be in flight.
 //
 // It is a value: step takes it from one to the next, and reads no clock.
 type coalescer struct {
-	out     int           // calls that were sent and may still be waited for
+	out     int           // calls in flight that are not overdue
 	queued  bool          // the next call is ready and has not been sent yet
 	waiting int           // requests that the next call is for
-	leave   time.Duration // when that call has to leave, if somebody waits
+	leave   time.Duration // when the next call has to leave, if waiting > 0
 }
 
 // coalesceEvent is what happens to a coalescer.
@@ -25,12 +25,12 @@ type coalesceEvent struct {
 type coalesceKind uint8
 
 const (
-	arrived coalesceKind = iota // a request
-	left                        // a request that waited for the next call
-	sent                        // the next call
-	replied                     // a call that was out has its reply, or is overdue
+	arrived coalesceKind = iota // a request has come
+	left                        // a request that waited for the next call has left
+	sent                        // the next call was sent
+	replied                     // a call in flight has its reply, or is overdue
 	due                         // time has passed
-	served                      // all who waited for the next call have an answer without it
+	served                      // all requests that waited for the next call were answered without it
 )
 
 // step returns the coalescer after e, and whether the next call becomes ready.

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// lateFor is how long after the deadline the reply to a call is still of interest, to
-// settle with those who were decided locally.
+// lateFor is how long after the deadline a call still waits for its reply, which shows what of
+// the local decisions has to go to the backlog.
 const lateFor = time.Second
 
 // contexts are shared by calls that begin about together, since a timer for each of them
@@ -34,14 +34,14 @@ func (s *sharedContext) get(n *Node, d time.Duration) context.Context {
 	return s.ctx
 }
 
-// within is a context that ends with one and has the values of another.
+// within is a context that ends with one context and has the values of both.
 type within struct {
 	context.Context
 	values context.Context
 }
 
-// Value looks in the first context first: package context asks that for its own, to
-// follow it without a goroutine.
+// Value looks in the first context first: with its internal values package context can follow
+// that context without a goroutine.
 func (w within) Value(key any) any {
 	if v := w.Context.Value(key); v != nil {
 		return v

@@ -7,16 +7,16 @@ import (
 
 // reply is what came back for a call.
 type reply struct {
-	whole   *tidegate.Decision // about all copies that were asked for
-	grant   tidegate.Decision  // for each of those that are admitted
-	refusal *tidegate.Decision // for the rest of them; nil if nothing is said about those
+	whole   *tidegate.Decision // for all copies that were asked for
+	grant   tidegate.Decision  // for each copy that is granted
+	refusal *tidegate.Decision // for the other copies; nil if the reply does not tell
 	known   bool               // the refusal is remembered
 	err     error
 }
 
-// deliver gives those who wait for a call their answers. If the reply has none for some of
-// them, it returns the call as rest, to be sent again for those. more means that the stream's
-// queue needs a worker; overdue, that the call has left the window of its queue already.
+// deliver gives the waiters of a call their answers. If the reply has none for some of them, it
+// returns the call as rest, to be sent again for those. more means that the stream's queue needs
+// a worker, and overdue that the call has left the window of its queue already.
 func (n *Node) deliver(c *call, a *chain.Ask, err error) (rest *call, more, overdue bool) {
 	s := c.stream
 	for _, at := range n.serversOf(s) {
@@ -49,12 +49,12 @@ func (n *Node) deliver(c *call, a *chain.Ask, err error) (rest *call, more, over
 	more = n.nextLocked(c)
 	n.endCallLocked(c)
 	sh.mu.Unlock()
-	c.wakeAll() // without the lock: they want it for their next requests
+	c.wakeAll() // without the lock, which waiters need for their next requests
 	n.release(c)
 	return nil, more, overdue
 }
 
-// replyTo reads a as the reply to a call of s. An error leaves nothing of it.
+// replyTo reads a as the reply to a call of s. If there is an error, it clears the decisions of a.
 func replyTo(s *stream, a *chain.Ask, err error) reply {
 	if err == nil {
 		err = a.Err
@@ -90,8 +90,8 @@ func (n *Node) learn(c *call, r *reply) {
 	}
 }
 
-// answerLocked settles what was decided locally while the reply was late, and answers those who
-// wait. It returns how many it has told, and whether the call is to be sent again for the others.
+// answerLocked settles what was decided locally while the reply was late, and answers the waiters. It
+// returns how many it has answered, and whether the call has to be sent again for the others.
 func (n *Node) answerLocked(c *call, r *reply) (told int, again bool) {
 	s := c.stream
 	spare, uncharged := c.late.settleLocked(r.whole.Granted, r.err)
@@ -128,8 +128,10 @@ func (n *Node) answerSoleLocked(c *call, r *reply) (told int) {
 	return told
 }
 
-// answerAllLocked shares the reply among those who wait for a call. Grants that are spare go to
-// those who wait for other calls of the stream, and so does a refusal that is known.
+// answerAllLocked answers the waiters of a call. spare is how many grants there are for them; what they
+// do not need goes to waiters of other calls of the stream, and so does a refusal that is known. It
+// returns how many waiters were answered, how many grants are left over, and whether the call has to be
+// sent again.
 func (n *Node) answerAllLocked(c *call, r *reply, spare int64) (told int, rest int64, again bool) {
 	s := c.stream
 	told = c.waiting()
@@ -160,9 +162,9 @@ func (n *Node) nextLocked(c *call) (more bool) {
 	return ready && n.queueOf(s).putLocked(s.next, now)
 }
 
-// serveSentLocked gives grants that are left over to those who wait for other calls of a
-// stream that are out, the oldest first. So more is left over of the replies to those. It returns how many
-// grants are left over still.
+// serveSentLocked gives spare grants to waiters of other calls of the stream that are in flight, the
+// oldest first; the replies to these calls then have grants to spare. It returns how many are still
+// left over.
 func (n *Node) serveSentLocked(s *stream, grant *tidegate.Decision, spare int64) int64 {
 	for spare > 0 {
 		var oldest *call
@@ -180,9 +182,9 @@ func (n *Node) serveSentLocked(s *stream, grant *tidegate.Decision, spare int64)
 	return spare
 }
 
-// serveNextLocked gives those who wait for the next call the grants that are left over, and the
-// refusal to the rest of them if it is known, which is to say that they would find it remembered.
-// It returns how many have an answer, and how many grants are left over still.
+// serveNextLocked gives spare grants to the waiters of the next call, and the refusal to the others if
+// it is known: a new request would find it in the deny cache. It returns how many waiters were
+// answered, and how many grants are still left over.
 func (n *Node) serveNextLocked(next *call, grant *tidegate.Decision, spare int64, refusal *tidegate.Decision, known bool) (answered int, rest int64) {
 	s, before := next.stream, next.waiting()
 	rest = next.serve(grant, spare)
@@ -202,7 +204,7 @@ func (n *Node) serveNextLocked(next *call, grant *tidegate.Decision, spare int64
 	return before, rest
 }
 
-// copyOver writes into the caller's checks which of the advisory ones were over.
+// copyOver copies Over of the advisory checks into the caller's checks.
 func (c *call) copyOver(from []tidegate.Check) {
 	for i := range c.sole {
 		if c.sole[i].Advisory {
@@ -211,8 +213,8 @@ func (c *call) copyOver(from []tidegate.Check) {
 	}
 }
 
-// release is called by the worker, and by the waiter of a call that had only one. The second of
-// these two calls lets it be used again. A call that had more waiters is left to the garbage collector.
+// release is called by the worker and, if the call had a single waiter, by that waiter: the second of
+// the two puts the call into the pool. A call that had more waiters is left to the garbage collector.
 func (n *Node) release(c *call) {
 	if c.alone && c.releasedOnce.Swap(true) {
 		c.reset()

@@ -11,30 +11,28 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// denials are refusals of the backend, each known by its counter and the numbers of
-// the limit that it was refused under. The refusal of a cost answers that cost and more, until
-// the backend would have room again. That time is its RetryAfter, counted from before it was
-// asked, and maxDenial at most: what is given back on other nodes is not seen
-// here. So a node may refuse for that long what would pass, and never lets pass what
-// would not.
+// denials is the deny cache: refusals of the backend, each found by its counter and the numbers
+// of the limit. The refusal of a cost answers that cost and more for its RetryAfter, counted from
+// before the backend was asked, but at most for maxDenial: this node does not see what others give
+// back. So a node may refuse for that long what would pass, but never lets pass what would not.
 //
-// It is a table of a fixed size in sets of four. Readers take no lock: what they read counts if
+// It is a table of a fixed size in sets of four. Readers take no lock: what they read is valid if
 // the turn of the set was even, and the same before and after.
 type denials struct {
 	keys, more maphash.Seed
-	epoch      atomic.Uint64 // of the rules; refusals of another are not found
+	epoch      atomic.Uint64 // see forget
 	sets       []denialSet
 
-	// While nobody is refused, nobody need look: until is when the last of all
-	// refusals ends, and past an instant that is surely over. See none.
+	// If no refusal is in force, there is no need to look: until is when the last of all
+	// refusals ends, and past an instant that has surely passed. See none.
 	until, past atomic.Int64
 }
 
 type denialSet struct {
 	turn    atomic.Uint64 // odd while one writes
 	dropped atomic.Int64  // when something was last given back: refusals asked for before that are not noted
-	// names are half the names of the entries' counters, here, so that a reader that finds nothing
-	// has looked at one cache line; 0 means that there is no entry.
+	// names has half of the name of each entry's counter, so that a reader that finds nothing reads
+	// one cache line only; 0 means that there is no entry.
 	names   [4]atomic.Uint64
 	_       [16]byte
 	entries [4]denial
@@ -63,17 +61,17 @@ func (t *denials) init(entries int) {
 // none reports whether there is surely nothing to find.
 func (t *denials) none() bool { return t.until.Load() <= t.past.Load() }
 
-// pass is told that an instant is over. It need not be told often.
+// pass notes that an instant has passed. It need not be called often.
 func (t *denials) pass(at time.Duration) {
 	if t.past.Load() < int64(at-maxDenial/8) {
 		t.past.Store(int64(at))
 	}
 }
 
-// forget begins an epoch: find finds none of the refusals there are, findLate still does.
+// forget begins a new epoch: find no longer finds the refusals of before, but findLate does.
 func (t *denials) forget() { t.epoch.Add(1) }
 
-// counter is the name of a counter in the table, of 128 bits that nobody can foresee.
+// counter is the name of a counter in the table: 128 bits that nobody can predict.
 type counter struct{ a, b uint64 }
 
 func (t *denials) counter(l *tidegate.Limit, key string) counter {
@@ -84,7 +82,7 @@ func (t *denials) counter(l *tidegate.Limit, key string) counter {
 	}
 }
 
-// under stands for the numbers of a limit that are not in its identity, and the epoch.
+// under returns a hash of the epoch and of the numbers of a limit that are not in its identity.
 func under(l *tidegate.Limit, epoch uint64) uint64 { return mix(numbersOf(l) ^ epoch) }
 
 // wasUnder reports whether denial.under stands for the numbers of l, in this epoch or in one of the
@@ -99,7 +97,7 @@ func (t *denials) wasUnder(is uint64, l *tidegate.Limit) bool {
 	return false
 }
 
-// lateEpochs is how many epochs back a refusal still says what is used of a counter.
+// lateEpochs is how many epochs back findLate looks.
 const lateEpochs = 64
 
 func numbersOf(l *tidegate.Limit) uint64 {
@@ -174,9 +172,9 @@ func (s *denialSet) lock() bool {
 
 func (s *denialSet) unlock() { s.turn.Add(1) }
 
-// note remembers a refusal of a cost that was asked for at an instant, in place of the one of the
-// same counter and numbers, or else of the one that ends first. It reports false if it did
-// not: something was given back meanwhile, or somebody else is changing the set.
+// note stores a refusal of a cost, which was asked for at the instant asked. It replaces that of the
+// same counter and numbers, or else the one that ends first. It reports false if it has stored
+// nothing, because something was given back meanwhile or somebody else is changing the set.
 //
 // known is the counter's name in seen.
 func (t *denials) note(c counter, known, under uint64, cost int64, r refused, asked time.Duration) bool {
@@ -213,7 +211,7 @@ func (t *denials) note(c counter, known, under uint64, cost int64, r refused, as
 	return true
 }
 
-// last notes that there is a refusal until then.
+// last raises t.until to until.
 func (t *denials) last(until time.Duration) {
 	for was := t.until.Load(); was < int64(until) && !t.until.CompareAndSwap(was, int64(until)); {
 		was = t.until.Load()

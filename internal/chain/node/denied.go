@@ -7,8 +7,8 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// stamp is the time and the epoch of the deny cache from before the backend was asked: an
-// answer is dated by them, since either may have moved on when it comes.
+// stamp is the time, and the epoch of the deny cache, just before the backend was asked. An answer
+// is dated by them, since both may have changed when it comes.
 type stamp struct {
 	at    time.Duration
 	epoch uint64
@@ -59,10 +59,10 @@ func (n *Node) denied(checks []tidegate.Check) (d tidegate.Decision, ok bool) {
 	return d, d.Limit != nil
 }
 
-// stillRefused answers a check that the backend, while it could be asked, refused until some
-// time that has not come, also if limits were changed since: what is used was not. What was
-// given back on other nodes meanwhile cannot have arrived there either. What was last seen of a counter is not enough to tell: when its events came is
-// not in it.
+// stillRefused returns a refusal of c from before an outage whose RetryAfter is not over, even if
+// other limits were changed since. It still holds: other nodes could not give anything back to the
+// backend meanwhile. What was last seen of the counter would not tell as much, since it does not
+// say when events came.
 func (n *Node) stillRefused(c *tidegate.Check, now time.Duration) (d tidegate.Decision, ok bool) {
 	if n.o.DenyEntries < 0 || !deniable(c) {
 		return d, false
@@ -75,7 +75,7 @@ func (n *Node) stillRefused(c *tidegate.Check, now time.Duration) (d tidegate.De
 		return d, false
 	}
 	if r.retry <= now {
-		if final(c.Limit) { // the block is over, and what was seen of it while it lasted says nothing more
+		if final(c.Limit) { // the block is over: forget what was seen of it
 			n.forgetSeenBefore(c, r.retry)
 		}
 		return d, false
@@ -95,8 +95,8 @@ func needed(c *tidegate.Check) int64 {
 	return math.MaxInt64
 }
 
-// joined reports whether another check is of the same counter as c. Their costs then add up,
-// under the tighter of their limits, so a refusal of c alone does not answer them.
+// joined reports whether another check has the same counter as c. Their costs then add up, under
+// the tighter of their limits, so a refusal of c alone does not answer them.
 func joined(checks []tidegate.Check, c *tidegate.Check) bool {
 	for i := range checks {
 		if o := &checks[i]; o != c && !o.Advisory && o.Key == c.Key && o.Limit.Identity() == c.Limit.Identity() {
@@ -129,7 +129,7 @@ func (n *Node) remember(call *call, d *tidegate.Decision) bool {
 	}
 	c := &s.checks[about]
 	r := refused{retry: sent.at + d.RetryAfter, reset: sent.at + d.ResetAfter, left: d.Remaining}
-	if r.left > 0 { // Remaining is above the floor; 0 may hide what is left below it
+	if r.left > 0 { // Remaining does not include the floor; if it is 0, less than the floor may be left
 		r.left += c.Floor
 	}
 	r.until = min(r.retry, sent.at+maxDenial)
@@ -137,8 +137,8 @@ func (n *Node) remember(call *call, d *tidegate.Decision) bool {
 	return noted && sent.epoch == n.deny.epoch.Load() && n.now() < r.until
 }
 
-// rememberBlock adds a block that call has just begun to the deny cache: it refuses from now
-// on, and for longer than the refusal that began it.
+// rememberBlock adds a block that the call has just started to the deny cache: it refuses from
+// now on, for longer than the refusal that started it.
 func (n *Node) rememberBlock(call *call, d *tidegate.Decision) {
 	s, sent := call.stream, call.stamp
 	if len(s.checks) != 1 || !d.OK || d.Remaining > 0 || d.ResetAfter <= 0 || n.o.DenyEntries < 0 {

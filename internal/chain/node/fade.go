@@ -7,9 +7,9 @@ import (
 	"tidegate.dev/tidegate/internal/algo"
 )
 
-// fade is how many of the events used at the instant from still count at now. A fixed
-// window forgets all at its end, the rest as a bucket drains: exact for buckets, and
-// for windows that slide what it comes to when events came evenly.
+// fade returns how many of the events used at the instant from still count at now. A fixed
+// window forgets all of them at its end. Other limits drain like a bucket: that is exact for
+// buckets, and right for sliding windows if events came evenly.
 func fade(l *tidegate.Limit, used float64, from, now time.Time) float64 {
 	switch l.Algorithm {
 	case tidegate.FixedWindow, tidegate.Quota:

@@ -12,11 +12,11 @@ import (
 // the store will be back.
 const denyRetry = time.Second
 
-// part is the part of a vector that the local store is asked about.
+// part is a part of a vector, as the local store is asked about it.
 type part struct {
-	checks []tidegate.Check // the first own ones are those of the whole, the others paces of these
-	from   []int            // where they stand in the whole
-	own    int
+	checks []tidegate.Check // first own checks of the vector, then paces of these; see pace
+	from   []int            // the index in the vector that each is for
+	own    int              // how many checks are not paces
 }
 
 // add adds a check; paces come after all others.
@@ -29,7 +29,7 @@ func (p *part) addPace(c tidegate.Check, i int) {
 	p.checks, p.from = append(p.checks, c), append(p.from, i)
 }
 
-// limit is the limit of the whole that the local store means by l.
+// limit returns the limit of the vector for l, which the local store has returned.
 func (p *part) limit(whole []tidegate.Check, l *tidegate.Limit) *tidegate.Limit {
 	for i := range p.checks {
 		if p.checks[i].Limit == l {
@@ -46,7 +46,7 @@ func (n *Node) mode(l *tidegate.Limit) tidegate.FailMode {
 	return *n.o.Default
 }
 
-// fallBack is the answer when the backend has none, because of err.
+// fallBack decides when the backend has no answer because of err.
 func (n *Node) fallBack(ctx context.Context, checks []tidegate.Check, copies int, err error) (tidegate.Decision, error) {
 	if ctx.Err() != nil {
 		return tidegate.Decision{}, err
@@ -56,8 +56,8 @@ func (n *Node) fallBack(ctx context.Context, checks []tidegate.Check, copies int
 	return d, err
 }
 
-// barred reports whether the backend cannot be asked about one of checks, as far as is
-// known: what has no answer was not charged then.
+// barred reports whether the backend is known to be unable to decide one of checks. A call
+// without an answer was then not charged.
 func (n *Node) barred(checks []tidegate.Check) bool {
 	for i := range checks {
 		if n.unaskable.barred(checks[i].Limit) {
@@ -67,10 +67,10 @@ func (n *Node) barred(checks []tidegate.Check) bool {
 	return false
 }
 
-// decideLocally answers for the backend, which could not because of err. One enforced check
-// that fails closed refuses, before anything is charged; those that go on locally decide
-// together; the others admit. repaid means that what the local store admits goes to the
-// backlog; admitted is how many copies it did.
+// decideLocally decides in place of the backend, which has no answer because of err. An enforced
+// check that fails closed refuses before anything is charged; the checks that fall back to local
+// counting decide together; the others admit. repaid means that what the local store admits goes
+// to the backlog. admitted is how many copies the local store has admitted.
 func (n *Node) decideLocally(checks []tidegate.Check, copies int, err error, now time.Duration, repaid bool) (d tidegate.Decision, admitted int64, _ error) {
 	p := n.parts.Get().(*part)
 	defer n.putPart(p)
@@ -124,8 +124,8 @@ func (n *Node) putPart(p *part) {
 	n.parts.Put(p)
 }
 
-// takeLocal asks the local store about p. repaid means that what it admits goes to the
-// backlog.
+// takeLocal asks the local store about p, a part of checks. repaid means that what it admits
+// goes to the backlog.
 func (n *Node) takeLocal(checks []tidegate.Check, p *part, copies int, nodes int64, repaid bool, now time.Duration) (tidegate.Decision, error) {
 	for _, at := range p.from[:p.own] {
 		n.seedLocal(&checks[at], nodes, now)
@@ -149,8 +149,8 @@ func (n *Node) takeLocal(checks []tidegate.Check, p *part, copies int, nodes int
 	return d, nil
 }
 
-// seedLocal brings the local counter of c up to what was last seen of it in the backend,
-// less what has drained since, plus the backlog that was not posted there yet.
+// seedLocal raises the local counter of c to what was last seen of it in the backend, less what
+// has drained since, plus the backlog.
 func (n *Node) seedLocal(c *tidegate.Check, nodes int64, now time.Duration) {
 	name := n.seen.name(c.Limit, c.Key)
 	if _, _, word := n.seen.look(name); word == 0 {
@@ -184,10 +184,10 @@ func (n *Node) seedLocal(c *tidegate.Check, nodes int64, now time.Duration) {
 	n.seeded[name] = word
 }
 
-// maxSeeded bounds what is known of keys that have used far more than the limit at hand. More are seeded again.
+// maxSeeded bounds the number of keys that are remembered as seeded; any others are seeded again.
 const maxSeeded = 1 << 12
 
-// localUse is how much of l the local store says is used.
+// localUse returns how many events of l the local store says are used.
 func (n *Node) localUse(l *tidegate.Limit, key string) (int64, error) {
 	one := []tidegate.Check{{Key: key, Limit: l}}
 	d, err := n.local.Take(context.Background(), one, 1)

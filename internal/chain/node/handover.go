@@ -12,8 +12,8 @@ import (
 	"tidegate.dev/tidegate/store/memory"
 )
 
-// handed is what a Node hands over to that of a successor: all that it decides by while
-// the backend is away. Otherwise every hand-over in an outage would refill everybody.
+// handed is what a Node hands over to that of a successor: all that it needs to decide while the
+// backend is away. Without it, every handover in an outage would refill everybody.
 type handed struct {
 	Version   int
 	Key       hashKey
@@ -30,8 +30,8 @@ type handed struct {
 
 const handedVersion = 1
 
-// handedSeen is what was seen of a counter. Earlier versions do not say when that was: it counts as
-// if it were just now, which is against the caller.
+// handedSeen is what was seen of a counter. Earlier versions do not say when: it then counts as seen
+// just now, which admits less rather than more.
 type handedSeen struct {
 	Name uint64
 	Used int64
@@ -80,8 +80,8 @@ func (l *handedLimit) limit() (*tidegate.Limit, error) {
 	})
 }
 
-// HandOver writes to a file what a successor has to know. From then on the backlog is the
-// successor's and is not posted here, unless Resume says that there is none.
+// HandOver writes to a file what a successor needs. From then on the successor posts the backlog,
+// and this node does not, until Resume is called.
 func (n *Node) HandOver(file string) error {
 	h := handed{Version: handedVersion, Key: n.seen.key, Instances: int(n.nodes())}
 	n.mu.Lock()
@@ -121,15 +121,15 @@ func (n *Node) handEntry(id counterID, d *backlogEntry) handedEntry {
 	}
 }
 
-// Resume takes the backlog up again: nobody has taken over.
+// Resume undoes HandOver: no successor has taken over, so this node posts the backlog again.
 func (n *Node) Resume() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.handedOver = false
 }
 
-// TakeOver reads what a predecessor handed over, before the first request. It returns how
-// many instances there were.
+// TakeOver reads the file of a predecessor. Call it before the first request. It returns how many
+// instances there were.
 func (n *Node) TakeOver(file string) (instances int, err error) {
 	defer func() {
 		if err != nil {
@@ -159,7 +159,7 @@ func (n *Node) TakeOver(file string) (instances int, err error) {
 	n.local = local
 	n.seen.key = h.Key
 	n.takeOverSeen(h.Seen)
-	for i := range h.Posts { // before the rest, which is posted from the first entry on: each counter has one post at a time
+	for i := range h.Posts { // before the entries, which are posted as soon as there is one: a counter has one post at a time
 		n.takeOverPost(&h.Posts[i])
 	}
 	for i := range h.Backlog {
@@ -169,7 +169,7 @@ func (n *Node) TakeOver(file string) (instances int, err error) {
 		n.takeOverRelease(&h.Releases[i])
 	}
 	n.takeOverDenials(h.Denials, h.Epoch)
-	if h.Away { // requests that are sent to find that out are not charged when it is back
+	if h.Away { // so that requests need not find out that it is away
 		n.server(0).fail(errAwayBefore, n.now(), n.o.Failures)
 	}
 	return h.Instances, nil
@@ -177,7 +177,7 @@ func (n *Node) TakeOver(file string) (instances int, err error) {
 
 var errAwayBefore = errors.New("it did not answer the process before this one")
 
-// takeOverEntry enters what a predecessor still had to charge.
+// takeOverEntry adds to the backlog what a predecessor still had to charge.
 func (n *Node) takeOverEntry(d *handedEntry) {
 	l, err := d.Limit.limit()
 	if err != nil { // of a version that knows more

@@ -17,8 +17,7 @@ type handedPost struct {
 	Sent   time.Time
 }
 
-// handPostsLocked are the posts of which nobody knows whether they arrived, those that are
-// out included.
+// handPostsLocked returns the posts that may have arrived or not, including those under way.
 func (s *server) handPostsLocked() (all []handedPost) {
 	n := s.node
 	add := func(p *post) {
@@ -37,7 +36,7 @@ func (s *server) handPostsLocked() (all []handedPost) {
 	return all
 }
 
-// takeOverPost takes a post up that a predecessor sent.
+// takeOverPost adds a post of a predecessor to those to be sent again.
 func (n *Node) takeOverPost(h *handedPost) {
 	l, err := h.Entry.Limit.limit()
 	if err != nil { // of a version that knows more
@@ -72,8 +71,8 @@ type handedSlot struct {
 	Cost int64
 }
 
-// handReleasesLocked are the slots that are to be given back, those whose release is out
-// included: it can be repeated.
+// handReleasesLocked returns the slots that are to be given back, including those whose release is
+// under way: a release can be repeated.
 func (s *server) handReleasesLocked() (all []handedRelease) {
 	for _, some := range [][]release{s.releasing, s.releases} {
 		for i := range some {

@@ -6,8 +6,8 @@ import (
 	"math/bits"
 )
 
-// hashKey makes names that nobody can foresee, and that a successor can make as well:
-// SipHash-1-3 under a key. The seeds of hash/maphash cannot be handed over.
+// hashKey is the key of a hash, SipHash-1-3, that nobody else can predict but a successor can
+// compute as well. The seeds of hash/maphash cannot be handed over.
 type hashKey struct{ A, B uint64 }
 
 func newHashKey() hashKey {
@@ -15,7 +15,7 @@ func newHashKey() hashKey {
 	return hashKey{words[0], words[1]}
 }
 
-// randomWords are 128 bits that nobody can foresee.
+// randomWords returns 128 random bits.
 func randomWords() [2]uint64 {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // it never fails

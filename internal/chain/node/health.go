@@ -14,7 +14,7 @@ type Health struct {
 	Why error
 	// Servers of the backend, each by itself.
 	Servers []ServerHealth
-	// Unasked are the rules that it could not be asked about, ever; see Over.
+	// Unasked has all rules that it could not be asked about at some time; see Unasked.Over.
 	Unasked []Unasked
 
 	Counts
@@ -24,27 +24,27 @@ type Health struct {
 type ServerHealth struct {
 	Name     string
 	State    State
-	Since    time.Time // it became OK, or ceased to be
+	Since    time.Time // when it became OK, or ceased to be
 	Why      error     // the failure that was last seen; nil when OK
-	InFlight int64     // calls that it has not returned from
+	InFlight int64     // calls that have not returned
 	Backlog  int64     // counters that something is still to be charged to
 }
 
-// Counts are totals since New, but for InFlight and Backlog, which are of now.
+// Counts are totals since New, except InFlight and Backlog, which are current.
 type Counts struct {
 	InFlight int64 // calls that the backend has not returned from
 	Backlog  int64 // counters that something is still to be charged to
 
-	Asked  int64 // requests that were put to the backend, or denied
+	Asked  int64 // requests for which the backend was asked, or that were denied
 	Denied int64 // of these, refused by a remembered refusal
-	Calls  int64 // of the backend, for requests
-	Shared int64 // requests answered by a call that was for others as well
+	Calls  int64 // calls of the backend for requests
+	Shared int64 // requests answered by a call that they shared with others
 
 	Answered int64 // requests that the backend answered, refusals included
 	Rejected int64 // requests that it answered with tidegate.ErrCannotAsk
-	Errors   int64 // requests that it failed
+	Errors   int64 // requests for which it returned another error
 	Timeouts int64 // requests that it did not answer in time
-	Busy     int64 // requests that were not put to it, as too many calls were out
+	Busy     int64 // requests for which it was not asked, as too many calls were in flight
 	Probes   int64
 
 	Allowed  int64 // requests admitted by the fallback `allow`
@@ -53,7 +53,7 @@ type Counts struct {
 	Refused  int64 // requests refused by it
 
 	Posted int64 // amounts admitted locally and charged to the backend
-	Lost   int64 // amounts that may not have been: tried too often, or too many of them
+	Lost   int64 // amounts that may never be charged: tried too often, or too many of them
 
 	LeasesLost int64 // renewals of slots whose lease had run out
 }
@@ -66,7 +66,7 @@ type counts struct {
 	posted, rejected                   atomic.Int64
 }
 
-// Health tells how the Node is doing now.
+// Health returns how the Node is doing now.
 func (n *Node) Health() Health {
 	asked, cannot, names := n.asked(), n.unaskable.all(), n.inner.Servers()
 	n.mu.Lock()
@@ -95,7 +95,7 @@ func (n *Node) Health() Health {
 			h.Servers = append(h.Servers, is)
 		}
 	}
-	for i := len(n.all()); i < len(names); i++ { // that nobody has asked anything of
+	for i := len(n.all()); i < len(names); i++ { // servers that were never asked
 		if names[i] != "" {
 			h.Servers = append(h.Servers, ServerHealth{Name: names[i], Since: n.start})
 		}
@@ -112,8 +112,8 @@ func (s *server) healthLocked() ServerHealth {
 	return is
 }
 
-// sum says of all servers together how they are: since when the first of those that are not
-// well is not, and why, or since when the last has been.
+// sum sets State, Since and Why from those of all servers. If some are not OK, Since and Why are
+// those of the first that ceased to be; otherwise Since is when the last one became OK.
 func (h *Health) sum() {
 	var count [Partial]int
 	for i := range h.Servers {
@@ -138,7 +138,7 @@ func (h *Health) sum() {
 	}
 }
 
-// asked is how many were put to the backend, or would have been.
+// asked returns how many requests the backend was, or would have been, asked for.
 func (n *Node) asked() (sum int64) {
 	for i := range n.shards {
 		sh := &n.shards[i]

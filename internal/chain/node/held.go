@@ -8,17 +8,17 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// heldFor is how long after the circuit closed again a counter that was asked locally
-// during the outage stays local: until then other nodes may still have charges for it that
-// the backend does not know. They find out within maxPause, and post at once.
+// heldFor is how long a counter that was decided locally during an outage stays local after the
+// circuit has closed: other nodes may still have a backlog for it. They notice within maxPause
+// that the backend is back, and post at once.
 const heldFor = 600 * time.Millisecond
 
-// maxHeld bounds how many counters are known to be held. If there are more, all are.
+// maxHeld bounds how many held counters are listed. If there are more, all counters are held.
 const maxHeld = 1 << 17
 
-// held are the counters that were asked locally while the circuit was open.
+// held is the set of counters that were decided locally while the circuit was open.
 type held struct {
-	until atomic.Int64 // 0 while there is nothing to look for
+	until atomic.Int64 // when the hold ends; 0 means nothing is held now
 	some  atomic.Bool  // there are names
 
 	mu    sync.Mutex
@@ -44,7 +44,7 @@ func (h *held) note(name uint64) {
 	h.some.Store(true)
 }
 
-// begin has counters held from now on, for heldFor. There may be none.
+// begin holds the counters that were noted, if any, from now on for heldFor.
 func (h *held) begin(now time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -53,8 +53,8 @@ func (h *held) begin(now time.Duration) {
 	}
 }
 
-// over forgets all, if it is time. It returns how long it is until then, if anything is
-// held.
+// over forgets all counters if the hold has ended. Otherwise it returns how long it lasts; 0 if
+// nothing is held.
 func (h *held) over(now time.Duration) (wait time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -88,8 +88,8 @@ func (h *held) drop(name uint64) bool {
 	return ok
 }
 
-// holdLocal notes that the counters of checks are asked locally, if that is because of an
-// outage of their server.
+// holdLocal notes that the counters of checks are decided locally, if the reason is an outage of
+// their server.
 func (s *server) holdLocal(checks []tidegate.Check) {
 	n := s.node
 	if s.share.Load() > 0 {
@@ -102,9 +102,8 @@ func (s *server) holdLocal(checks []tidegate.Check) {
 	}
 }
 
-// holds reports whether the counter of a check is held. One that was asked locally while
-// it lived on another server is held from when that is seen: other nodes may have charges
-// for it that this server does not know.
+// holds reports whether the counter of a check is held. A counter that was noted while it lived
+// on another server is held from now on: other nodes may have a backlog for it.
 func (s *server) holds(c *tidegate.Check, now time.Duration) bool {
 	n := s.node
 	name := n.seen.name(c.Limit, c.Key)

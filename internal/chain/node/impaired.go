@@ -8,8 +8,8 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// takeImpaired is Take while some server does not get all that is for it. Checks on servers
-// that do are decided by the backend, the others by their fallbacks.
+// takeImpaired is Take while some server does not get all its requests. The backend decides the
+// checks of servers that are asked, and fallbacks decide the others.
 func (n *Node) takeImpaired(ctx context.Context, checks []tidegate.Check, copies int, t traits, now time.Duration, to *tidegate.Decision) (err error) {
 	var room [8]*server
 	target, where := n.serversFor(checks, room[:0])
@@ -33,14 +33,14 @@ func (n *Node) takeImpaired(ctx context.Context, checks []tidegate.Check, copies
 	return err
 }
 
-// side is the checks of a vector that are decided in one place.
+// side is the checks of a vector that are decided in the same place: by the backend or by fallbacks.
 type side struct {
 	part
-	why error // they are not asked of the backend
+	why error // why the backend is not asked; nil if it is
 }
 
-// part divides checks by servers: here are those that fallbacks decide, there those that
-// the backend does.
+// part divides checks into those that fallbacks decide (here) and those that the backend
+// decides (there). All checks of a server go to the same side.
 func (n *Node) part(checks []tidegate.Check, where []*server, now time.Duration) (here, there *side) {
 	here, there = new(side), new(side)
 	for i, s := range where {
@@ -65,7 +65,7 @@ func (n *Node) part(checks []tidegate.Check, where []*server, now time.Duration)
 	return here, there
 }
 
-// reason is why the server is not asked.
+// reason returns why the server is not asked.
 func (s *server) reason() error {
 	if why := s.why.Load(); why != nil {
 		return *why
@@ -86,8 +86,8 @@ func (s *server) asks(checks []tidegate.Check, now time.Duration) bool {
 	return true
 }
 
-// chosen reports whether a request goes to the server while that recovers. It goes by
-// the key, so that nobody is counted here and there in turns.
+// chosen reports whether a request goes to a server that recovers and gets this share. It depends
+// on the key only, so that no key is counted here and there in turns.
 func (s *server) chosen(checks []tidegate.Check, share uint32) bool {
 	if share == 0 || len(checks) == 0 {
 		return share > 0
@@ -95,7 +95,7 @@ func (s *server) chosen(checks []tidegate.Check, share uint32) bool {
 	return uint32(s.node.seen.hash(checks[0].Key)%whole) < share
 }
 
-// setImpairedLocked looks whether every server gets all that is for it.
+// setImpairedLocked sets impaired if some server does not get all its requests.
 func (n *Node) setImpairedLocked() {
 	for _, s := range n.all() {
 		if s.circuit.state != OK || s.held.until.Load() > 0 {

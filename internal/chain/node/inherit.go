@@ -7,11 +7,11 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// inheritance is the refusals that a predecessor remembered, by the names that both can
-// make. It lasts as long as they do, and then there is none.
+// inheritance is the refusals that a predecessor remembered, by names that both processes can
+// compute. It is dropped when the last of them is over.
 type inheritance struct {
-	until time.Duration // the last of them answers in place of the backend; a second at most
-	retry time.Duration // the last of them is over, which matters while the backend is away
+	until time.Duration // until then some of them answer in place of the backend; at most a second
+	retry time.Duration // until then some of them hold while the backend is away
 
 	mu  sync.Mutex
 	all map[uint64][]inheritedDenial // under mu: by seen.name
@@ -60,7 +60,7 @@ func (n *Node) stillInherited(c *tidegate.Check, now time.Duration) (r refused, 
 	return r, ok
 }
 
-// dropInheritance forgets it if it is over, and reports that.
+// dropInheritance drops in if its last refusal is over, and reports whether that is so.
 func (n *Node) dropInheritance(in *inheritance, now time.Duration) bool {
 	if now < in.retry {
 		return false
@@ -88,7 +88,7 @@ type handedDenial struct {
 	Until, Retry, Reset time.Time
 }
 
-// handDenials are the refusals that are not over, those of a predecessor included.
+// handDenials returns the refusals that are not over, including those of a predecessor.
 func (n *Node) handDenials() (all []handedDenial) {
 	now := n.now()
 	add := func(name uint64, d inheritedDenial) {
@@ -123,7 +123,7 @@ func (n *Node) handDenials() (all []handedDenial) {
 	return all
 }
 
-// takeOverDenials takes up what a predecessor remembered, when it had that epoch.
+// takeOverDenials adopts the refusals that a predecessor remembered, and its epoch.
 func (n *Node) takeOverDenials(all []handedDenial, epoch uint64) {
 	if len(all) == 0 || n.o.DenyEntries < 0 {
 		return

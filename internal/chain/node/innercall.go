@@ -11,8 +11,8 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// pass calls the backend by the deadline, unless the circuit is open. It is not tried
-// again, whatever comes of it.
+// pass calls the backend, unless the circuit is open, and gives up at the deadline. It never
+// retries.
 func (s *server) pass(ctx context.Context, do func(context.Context) error) error {
 	if s.share.Load() == 0 {
 		return *s.why.Load()
@@ -20,8 +20,8 @@ func (s *server) pass(ctx context.Context, do func(context.Context) error) error
 	return s.callInner(ctx, false, do)
 }
 
-// passWhole is pass of a call about checks that cannot be divided. Like Take, it waits on
-// beyond the deadline while it is only queued behind others.
+// passWhole is pass for a call about checks that cannot be divided among servers. Like Take, it
+// waits beyond the deadline while the call is only queued behind others.
 func (n *Node) passWhole(ctx context.Context, checks []tidegate.Check, do func(context.Context) error) error {
 	target, where := n.serversFor(checks, nil)
 	if target != n.multi {
@@ -42,9 +42,9 @@ func (n *Node) passWhole(ctx context.Context, checks []tidegate.Check, do func(c
 	return err
 }
 
-// passEach is pass for the checks of each server by themselves, at the same time: one that
-// does not answer is not in the way of others. failed is told the checks of those that
-// failed.
+// passEach is pass for the checks of each server separately and at the same time, so that a server
+// that does not answer does not hold up the others. failed, unless nil, is called with the checks
+// of each call that failed.
 func (n *Node) passEach(ctx context.Context, checks []tidegate.Check, do func(context.Context, []tidegate.Check) error, failed func(*server, []tidegate.Check)) error {
 	one := func(s *server, part []tidegate.Check) error {
 		err := s.pass(ctx, func(ctx context.Context) error { return do(ctx, part) })
@@ -70,7 +70,7 @@ func (n *Node) passEach(ctx context.Context, checks []tidegate.Check, do func(co
 	return errors.Join(errs...)
 }
 
-// partOf is those of checks that live on s.
+// partOf returns the checks that live on s.
 func partOf(checks []tidegate.Check, where []*server, s *server) (part []tidegate.Check) {
 	for i := range checks {
 		if where[i] == s {
@@ -82,9 +82,9 @@ func partOf(checks []tidegate.Check, where []*server, s *server) (part []tidegat
 
 // innerCall is a call of the backend that is not for Take.
 type innerCall struct {
-	until    context.Context // ends by when it is given up
-	aside    bool            // it is for no request: its failure does not open the circuit
-	queuedAt []*server       // it is not given up while it is only queued at these
+	until    context.Context // ends when the call is given up
+	aside    bool            // its failure does not open a circuit: it serves no request, or involves several servers
+	queuedAt []*server       // the call is not given up while it is only queued at these
 }
 
 // The states of an innerCall.
@@ -92,16 +92,16 @@ const (
 	passing     = iota
 	passed      // it has a result
 	passedLate  // it was given up at the deadline, and counted as a failure
-	passedAlone // its caller has left: how it ends is still to be counted
+	passedAlone // its caller has left; its result is still to be counted
 )
 
-// callInner is pass even if the circuit is open.
+// callInner is pass that ignores an open circuit.
 func (s *server) callInner(ctx context.Context, aside bool, do func(context.Context) error) error {
 	n := s.node
 	return s.callInnerBy(ctx, innerCall{until: n.contexts.deadline.get(n, n.o.Deadline), aside: aside}, do)
 }
 
-// callInnerBy calls the backend once, and returns when that does or the call is given up.
+// callInnerBy calls the backend once, and returns when the call returns or is given up.
 func (s *server) callInnerBy(ctx context.Context, c innerCall, do func(context.Context) error) error {
 	n := s.node
 	if err := ctx.Err(); err != nil {
@@ -167,8 +167,8 @@ func (s *server) callInnerBy(ctx context.Context, c innerCall, do func(context.C
 	}
 }
 
-// flight is a call that is in flight. Once it is overdue, nobody is queued behind it: whoever
-// comes next waits no longer than if it were not there.
+// flight is a call in flight. Once it is overdue, it no longer counts as part of a queue, so
+// later calls do not wait longer because of it.
 type flight struct {
 	server *server
 	state  atomic.Uint32
@@ -194,8 +194,8 @@ func (f *flight) end() {
 	}
 }
 
-// recordOne counts how a call ended that began then. What is done aside, for no request,
-// does not open the circuit.
+// recordOne counts the result of a call that began at began. A failure of a call aside does not
+// count for the circuit.
 func (s *server) recordOne(err error, began time.Duration, aside bool) {
 	n := s.node
 	if n.worked(err, 1) {

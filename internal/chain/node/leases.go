@@ -8,20 +8,20 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// LostLease is slots whose leases had run out when they were to be renewed: others may have
-// been admitted beside those who hold them.
+// LostLease reports slots whose leases had run out when they were to be renewed: more slots than
+// the limit may be in use.
 type LostLease struct {
 	Rule  string // its limit's name; those of all limits that were renewed together
 	Since time.Time
 	Count int64 // renewals, since New
-	// Over: none was lost for a while.
+	// Over: no more were lost for lostOver.
 	Over bool
 }
 
-// lostOver is how long no lease may be lost until that is over.
+// lostOver is how long no lease must be lost for the trouble to be over.
 const lostOver = time.Minute
 
-// lostLeases says when leases are lost, and when that is over; not of each.
+// lostLeases calls tell when leases begin to be lost, and when that is over; not for each.
 type lostLeases struct {
 	tell func(LostLease)
 
@@ -32,7 +32,7 @@ type lostLeases struct {
 	closed bool      // under mu
 }
 
-// renewed is told what came of renewing the slots of checks.
+// renewed notes the result of renewing the slots of checks.
 func (l *lostLeases) renewed(checks []tidegate.Check, err error) {
 	if !errors.Is(err, tidegate.ErrLeaseLost) {
 		return
@@ -54,7 +54,7 @@ func (l *lostLeases) renewed(checks []tidegate.Check, err error) {
 	}
 }
 
-// look looks whether it is over, and if not again later.
+// look checks whether the trouble is over; if not, it checks again later.
 func (l *lostLeases) look() {
 	l.mu.Lock()
 	if l.closed {

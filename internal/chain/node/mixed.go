@@ -10,8 +10,8 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// takeMixed decides about a vector of which fallbacks decide a part: that first, since what
-// it takes is surely given back if the backend refuses.
+// takeMixed decides a vector of which fallbacks decide a part. That part comes first, since what
+// it takes can always be given back if the backend refuses.
 func (n *Node) takeMixed(ctx context.Context, checks []tidegate.Check, here, there *side, copies int, now time.Duration) (tidegate.Decision, error) {
 	local, admitted, err := n.decideLocally(here.checks, copies, here.why, now, false)
 	here.copyOver(checks)
@@ -47,7 +47,7 @@ func (s *side) copyOver(checks []tidegate.Check) {
 	}
 }
 
-// putBack gives the local store back what it granted of checks beyond the first copies.
+// putBack gives copies from to to, the latter excluded, of what the local store granted back to it.
 func (n *Node) putBack(checks []tidegate.Check, taken tidegate.Receipt, from, to int64) {
 	p := n.localPart(checks, n.nodes())
 	for i := range p.checks {
@@ -61,8 +61,8 @@ func (n *Node) putBack(checks []tidegate.Check, taken tidegate.Receipt, from, to
 	}
 }
 
-// mixed is what is told of a vector that d and local have both admitted their parts of:
-// what is about the smaller share left, with a receipt for both.
+// mixed joins d and local, which have both admitted their parts of a vector: the decision is
+// about the limit with the smaller share left, and the receipt is for both parts.
 func (n *Node) mixed(d, local *tidegate.Decision, here []tidegate.Check) tidegate.Decision {
 	told := *d
 	if local.Receipt.Origin == tidegate.OriginLocal && local.Outranks(d) {
@@ -80,25 +80,23 @@ func (n *Node) mixed(d, local *tidegate.Decision, here []tidegate.Check) tidegat
 	return told
 }
 
-// localName is what a receipt calls the counter of a check that was charged here: another
-// process has other counters.
+// localName returns the name in receipts of a counter that was charged in this process.
 func (n *Node) localName(c *tidegate.Check) string {
 	return strconv.FormatUint(n.instance, 36) + "\x00" + counterName(c)
 }
 
 func counterName(c *tidegate.Check) string { return c.Limit.Identity() + "\x00" + c.Key }
 
-// divided is checks by who was charged for them, each with the receipt that it is known by.
+// divided is checks, divided by where they were charged, with the receipt for each part.
 type divided struct {
 	ours   tidegate.Receipt
 	here   []tidegate.Check
 	theirs tidegate.Receipt
 	there  []tidegate.Check
-	err    error // about those that another node was charged for
+	err    error // ErrElsewhere if another node has charged some
 }
 
-// divide divides checks by what a receipt says: those that were charged here, and those that the
-// backend was charged for.
+// divide divides checks, by their receipt, into those charged here and those charged to the backend.
 func (n *Node) divide(r tidegate.Receipt, checks []tidegate.Check) divided {
 	if r.Apart == nil || r.Apart.Local == nil {
 		return divided{ours: r, theirs: r, there: checks}
@@ -138,8 +136,8 @@ func (v divided) each(ctx context.Context, local, whole func(context.Context, ti
 	return err
 }
 
-// isElsewhere reports whether a fallback of another node has decided about c. Those of earlier
-// versions do not say who they are.
+// isElsewhere reports whether local has the counter of c, whatever node charged it. Earlier versions do
+// not write the node into the name.
 func isElsewhere(local map[string]int64, c *tidegate.Check) bool {
 	counter := counterName(c)
 	for name := range local {

@@ -6,8 +6,8 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// moved looks whether counters live elsewhere than they did, and moves their backlog, and
-// slots that are to be given back, after them. A server that is gone is forgotten.
+// moved checks whether counters have moved to other servers, and moves their backlog, and slots
+// that are to be given back, to those. It retires a server that is gone.
 func (s *server) moved() {
 	n := s.node
 	names := n.inner.Servers()
@@ -67,7 +67,7 @@ func (s *server) moved() {
 	}
 }
 
-// retireLocked forgets the trouble of a server that is no longer part of the backend.
+// retireLocked resets the circuit of a server that is no longer part of the backend.
 func (s *server) retireLocked(now time.Duration) {
 	if s.circuit.state == OK {
 		return

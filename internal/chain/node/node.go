@@ -32,16 +32,16 @@ import (
 )
 
 // Node is a [chain.Backend] around another. Use [New]. Its methods may be called from
-// any number of goroutines. While the backend answers, it has no goroutine but those of
-// calls that are out.
+// any number of goroutines. While the backend answers, its only goroutines are those of
+// calls in flight.
 type Node struct {
 	shards [shards]shard
 	inner  chain.Backend
 	o      Options
 	start  time.Time // all times count from here, by the monotonic clock
 	seed   maphash.Seed
-	most   int   // calls in a batch
-	late   error // ErrTimeout, with the deadline
+	most   int   // the most calls in a batch
+	late   error // wraps ErrTimeout, and names the deadline
 
 	deny     denials
 	inherit  atomic.Pointer[inheritance] // refusals of a predecessor; nil when they are over
@@ -51,7 +51,7 @@ type Node struct {
 	batches  sync.Pool // of *batch
 
 	servers  atomic.Pointer[[]*server] // by number; replaced under mu
-	multi    *server                   // what is common to calls that several servers take part in
+	multi    *server                   // stands for the servers of calls that several take part in
 	lag      lag
 	impaired atomic.Bool // some server does not get all that is for it
 
@@ -66,7 +66,7 @@ type Node struct {
 	unaskable unasked
 	leases    lostLeases
 	boot      [2]uint64 // random: what posts of this process are known by
-	// chargesOnce: the backend knows posts, as far as is known.
+	// chargesOnce is true until the backend turns out not to support posts.
 	chargesOnce atomic.Bool
 	stop        chan struct{}
 	stopped     sync.WaitGroup
@@ -83,7 +83,7 @@ type Node struct {
 
 var _ chain.Backend = (*Node)(nil)
 
-// New returns a Node around inner, which it takes to be well. Close it at the end.
+// New returns a Node around inner, whose servers it assumes to be OK. Close it at the end.
 func New(inner chain.Backend, o Options) *Node {
 	o.complete()
 	n := &Node{
@@ -121,9 +121,9 @@ func New(inner chain.Backend, o Options) *Node {
 	return n
 }
 
-// Close ends probing and posting, and waits for that; the rest of the backlog is
-// forgotten. It does not close the backend. Calls are answered afterwards as before,
-// by fallbacks for good if the circuit is open.
+// Close stops probing and posting, and waits until that has ended; the rest of the backlog is
+// lost. It does not close the backend. Requests are still answered afterwards; if the circuit
+// is open, fallbacks decide them for good.
 func (n *Node) Close() error {
 	n.mu.Lock()
 	if !n.closed {
@@ -137,8 +137,8 @@ func (n *Node) Close() error {
 	return nil
 }
 
-// Forget forgets every remembered refusal: limits were changed, or counters by somebody
-// else. While the backend is away, refusals hold for counters whose limit is the same.
+// Forget makes all remembered refusals void. Call it when limits, or counters, were changed by
+// somebody else. While the backend is away, refusals under the same limit still hold.
 func (n *Node) Forget() { n.deny.forget() }
 
 // now is the time since the Node was made, by the monotonic clock.
@@ -146,15 +146,14 @@ func (n *Node) now() time.Duration { return time.Since(n.start) }
 
 func (n *Node) wall(now time.Duration) time.Time { return n.start.Add(now + n.o.Skew) }
 
-// toHandOver is when by the wall clock as it is now, which may have been set since the Node was made: a
-// successor knows no other.
+// toHandOver converts when, as of Node.now, to the current wall clock, which may have been set since the
+// Node was made: it is the only clock that a successor shares.
 func (n *Node) toHandOver(when time.Duration) time.Time {
 	return time.Now().Round(0).Add(when - n.now())
 }
 
-// Take implements tidegate.Store. The error is nil unless the caller has left or asked
-// for what no store would answer. A caller that leaves does not take its question back:
-// it may be charged.
+// Take implements tidegate.Store. It returns an error only if the caller has left, or its
+// checks are not valid for any store. A caller that has left may still be charged.
 func (n *Node) Take(ctx context.Context, checks []tidegate.Check, copies int) (d tidegate.Decision, err error) {
 	if err := ctx.Err(); err != nil && !chain.FallsBack(ctx) {
 		return tidegate.Decision{}, err
@@ -165,8 +164,8 @@ func (n *Node) Take(ctx context.Context, checks []tidegate.Check, copies int) (d
 	return d, err
 }
 
-// take is Take. The answer is written where its caller has it: copies of it through all these
-// functions were a tenth of what a shared call costs.
+// take is Take, which writes the answer to to: returning it through all these functions would cost
+// a tenth of a shared call.
 func (n *Node) take(ctx context.Context, checks []tidegate.Check, copies int, to *tidegate.Decision) (err error) {
 	t, ok := traitsOf(checks)
 	if !ok || copies < 1 {
@@ -199,7 +198,7 @@ func (n *Node) take(ctx context.Context, checks []tidegate.Check, copies int, to
 	return n.ask(ctx, checks, copies, t, now, to)
 }
 
-// sound reports whether some store would answer checks.
+// sound reports whether checks are valid, so that a store would answer them.
 func sound(checks []tidegate.Check, copies int) bool {
 	_, ok := traitsOf(checks)
 	return ok && copies >= 1

@@ -21,26 +21,25 @@ const (
 type Options struct {
 	// Name is what the backend is called in messages; "" means "the store".
 	Name string
-	// Deadline is by when every request has an answer, up to a sixty-fourth less; 0
-	// means DefaultDeadline. A request that is only queued behind others waits on, for up
-	// to half a second, unless the backend says nothing for as long as the deadline.
+	// Deadline is how long a request waits for an answer of the backend, or up to 1/64
+	// less; 0 means DefaultDeadline. A request that is only queued behind others may wait up
+	// to half a second more, unless the backend is silent for as long as the deadline.
 	Deadline time.Duration
-	// InFlight bounds the calls that the backend has not returned from, those that
-	// nobody waits for included; 0 means DefaultInFlight. Beyond, fallbacks answer at
-	// once.
+	// InFlight bounds the calls in flight, including those that nobody waits for any
+	// more; 0 means DefaultInFlight. Beyond that, fallbacks decide at once.
 	InFlight int
-	// Failures is how many requests must fail, and as many as succeed meanwhile, for
-	// the circuit to open; 0 means DefaultFailures.
+	// Failures is how many requests must fail for the circuit to open, and at least as
+	// many must fail as succeed meanwhile; 0 means DefaultFailures.
 	Failures int
 	// Default is the fallback for limits without Terms; nil means tidegate.FailLocal.
 	Default *tidegate.FailMode
-	// Instances is how many nodes share the limits, this one included; nil means one.
-	// It is asked for every decision of the local store.
+	// Instances returns how many nodes share the limits, this one included; nil means one.
+	// It is called for every decision of the local store.
 	Instances func() int
 	// LocalBytes bounds the local store; 0 means DefaultLocalBytes.
 	LocalBytes int64
-	// Remember is for how many keys it is known what was last seen of them, 16 bytes
-	// each; 0 means DefaultRemember. The ones seen longest ago go first.
+	// Remember is how many counters the Node remembers the last known use of, at 16 bytes
+	// each; 0 means DefaultRemember. Those seen longest ago are forgotten first.
 	Remember int
 	// DenyEntries is how many refusals are remembered, about 80 bytes each; 0 means
 	// DefaultDenyEntries, less than that none.
@@ -48,21 +47,21 @@ type Options struct {
 	// Skew is how far the wall clock of this process is ahead, for simulations of machines
 	// whose clocks differ.
 	Skew time.Duration
-	// OnState is told of every change of state, from one goroutine, in order. A state
-	// that was over before anybody could be told is left out.
+	// OnState is called after changes of state, one call at a time and in order. A state
+	// that was over before it could be called is left out.
 	OnState func(Health)
-	// OnUnasked is told when the backend cannot be asked about a rule, and when that is
-	// over; not of every request.
+	// OnUnasked is called when the backend cannot be asked about a rule, and when that is
+	// over; not for every request.
 	OnUnasked func(Unasked)
-	// OnLostLease is told when leases are found to have run out, and when none was for a
-	// minute; not of each.
+	// OnLostLease is called when leases are found to have run out, and when none was for a
+	// minute; not for each.
 	OnLostLease func(LostLease)
-	// OnCall is told how long each call of the backend for requests took, those
-	// included that nobody waited for any more.
+	// OnCall is called with how long each call of the backend for requests took,
+	// including those that nobody waited for any more.
 	OnCall func(took time.Duration)
 }
 
-// clock is the wall clock of the local store; nil means the system's.
+// clock returns the wall clock for the local store; nil means the system's.
 func (o *Options) clock() func() time.Time {
 	if o.Skew == 0 {
 		return nil
@@ -105,8 +104,7 @@ var (
 	// ErrTimeout is the reason when the backend has no answer by the deadline. It may
 	// still be charged.
 	ErrTimeout = errors.New("the store did not answer in time")
-	// ErrBusy is the reason when too many calls have no reply already. Nothing was
-	// charged.
+	// ErrBusy is the reason when too many calls are in flight. Nothing was charged.
 	ErrBusy error = busy{}
 	// ErrOpen is the reason when the backend has failed too often to be asked. It
 	// wraps the last failure.
@@ -117,5 +115,5 @@ type busy struct{}
 
 func (busy) Error() string { return "too many calls wait for the store" }
 
-// Busy tells layers above what it is without their knowing this package.
+// Busy lets layers above recognize the error without importing this package.
 func (busy) Busy() bool { return true }

@@ -10,10 +10,10 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// refusals are errors by which a store that works says no.
+// refusals are errors that a working store returns.
 var refusals = []error{tidegate.ErrLeaseLost, tidegate.ErrSettled, tidegate.ErrElsewhere, tidegate.ErrUnsupported, tidegate.ErrFull}
 
-// record counts how a call of a stream ended that began then and was for so many requests.
+// record counts the result of a call of a stream, which began at began and was for so many requests.
 func (n *Node) record(s *stream, err error, began time.Duration, requests int) {
 	if n.worked(err, requests) {
 		s.server.good.Add(uint64(requests))
@@ -39,7 +39,7 @@ func (n *Node) worked(err error, requests int) bool {
 	return true
 }
 
-// showsLife reports whether what came of a call shows that the server works.
+// showsLife reports whether the result of a call shows that the server works.
 func showsLife(err error) bool {
 	if err == nil || errors.Is(err, tidegate.ErrCannotAsk) {
 		return true
@@ -52,7 +52,7 @@ func showsLife(err error) bool {
 	return false
 }
 
-// failed counts a failure of a call of a stream that began then, for so many requests.
+// failed counts the failure of a call of a stream, which began at began and was for so many requests.
 func (n *Node) failed(s *stream, err error, began time.Duration, requests int) {
 	n.countFailure(err, requests)
 	if s.server != n.multi {
@@ -75,7 +75,7 @@ func (n *Node) countFailure(err error, requests int) {
 	}
 }
 
-// fail tells the circuit of a failure of a call that began then, for so many requests.
+// fail tells the circuit that a call failed, which began at began and was for so many requests.
 func (s *server) fail(err error, began time.Duration, requests int) {
 	s.node.mu.Lock()
 	defer s.node.mu.Unlock()
@@ -129,8 +129,7 @@ func mayHaveArrived(err error) bool {
 	return !isBusy(err) && !errors.Is(err, ErrOpen) && !showsLife(err)
 }
 
-// unsure reports whether there was no answer in time to what failed with err: it may have been
-// charged all the same.
+// unsure reports whether err means that there was no answer in time: the call may have been charged.
 func unsure(err error) bool {
 	if errors.Is(err, ErrOpen) { // whatever the failure before was
 		return false

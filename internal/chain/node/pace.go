@@ -5,12 +5,12 @@ import (
 	"tidegate.dev/tidegate/internal/chain/share"
 )
 
-// pace is a check beside that of a window whose share is less than one request of this cost.
-// Without it every node would admit one in every window, so that a fleet of many nodes would
-// be above the limit for as long as Redis is away. It is a bucket with the rate of the limit,
-// in which a request takes nodes times its cost, as in that of scaled.
+// pace returns a check to be added to that of a window if a node's share is less than one request
+// of this cost. Without it every node would admit one request in every window, and a large fleet
+// would exceed the limit for as long as Redis is away. It is for a bucket with the rate of the
+// limit, in which a request takes nodes times its cost, as in scaled.
 func (n *Node) pace(c tidegate.Check, nodes int64) (tidegate.Check, bool) {
-	if nodes == 1 || c.Advisory || !isWindow(c.Limit) || final(c.Limit) { // a block is of this node, whoever else has one
+	if nodes == 1 || c.Advisory || !isWindow(c.Limit) || final(c.Limit) { // a block is not divided among nodes
 		return c, false
 	}
 	room := c.Limit.Capacity() - c.Floor
@@ -35,7 +35,7 @@ func isWindow(l *tidegate.Limit) bool {
 	return false
 }
 
-// addPaces adds the paces of the checks that p has of a whole.
+// addPaces adds to p the paces of its checks, which are from the vector whole.
 func (n *Node) addPaces(p *part, whole []tidegate.Check, nodes int64) {
 	for _, at := range p.from[:p.own] {
 		c, sign := whole[at], int64(1)
@@ -49,7 +49,7 @@ func (n *Node) addPaces(p *part, whole []tidegate.Check, nodes int64) {
 	}
 }
 
-// repace is what the pace of c is charged when its cost turns out to be another one.
+// repace returns what to charge to the pace of c when its cost turns out to be actual.
 func (n *Node) repace(c tidegate.Check, actual, nodes int64) (tidegate.Check, bool) {
 	is := c
 	is.Cost = min(actual, c.Limit.Capacity()-c.Floor)
@@ -65,7 +65,7 @@ func (n *Node) repace(c tidegate.Check, actual, nodes int64) (tidegate.Check, bo
 	return is, has
 }
 
-// withPaces is checks and the paces that they may have, whatever the cost.
+// withPaces returns checks and all paces that they may have, whatever the cost.
 func (n *Node) withPaces(checks []tidegate.Check) []tidegate.Check {
 	all := checks[:len(checks):len(checks)]
 	for _, c := range checks {

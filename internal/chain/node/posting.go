@@ -16,13 +16,13 @@ import (
 // well before keys that were counted locally go back to the backend; see heldFor. Each
 // call is for one counter.
 const (
-	postEvery    = 10 * time.Millisecond  // half to one and a half of it
-	maxPosts     = 1 << 13                // before looking at the circuit again
-	postWithin   = 10                     // deadlines
-	posters      = 512                    // calls at a time
-	maxTries     = 600                    // a minute
-	enoughFailed = 8                      // posts of a round, if no more were charged, for the rest not to be begun
-	postPause    = 100 * time.Millisecond // after one that failed
+	postEvery    = 10 * time.Millisecond  // pause between rounds, with jitter from half to one and a half
+	maxPosts     = 1 << 13                // posts in a round; then the circuit is looked at again
+	postWithin   = 10                     // timeout of a post, in deadlines
+	posters      = 512                    // posts at the same time
+	maxTries     = 600                    // tries of a post: about a minute
+	enoughFailed = 8                      // failed posts after which a round ends, if no more than these succeeded
+	postPause    = 100 * time.Millisecond // pause after a round with a failure
 )
 
 // post posts the backlog, if the server answers and it is time. What could not be posted
@@ -51,9 +51,8 @@ func (s *server) post(when *time.Duration) {
 	n.mu.Unlock()
 }
 
-// postAll sends posts and returns those that go back to the backlog. One that cannot be posted is
-// not in the way of others; when most fail for reasons that are not their own, those that
-// were not begun are not.
+// postAll sends posts and returns those that go back to the backlog. A post that the server rejects
+// does not hold up others; when most fail for other reasons, the rest is not sent.
 func (s *server) postAll(posts []post) (again []post) {
 	var (
 		mu   sync.Mutex // over again
@@ -95,10 +94,10 @@ func (s *server) postAll(posts []post) (again []post) {
 	return again
 }
 
-// errLost is of a post that may have been charged and cannot be sent again.
+// errLost wraps the error of a post that may have been charged and so cannot be sent again.
 var errLost = errors.New("nobody knows whether it was charged")
 
-// postOne sends one post, and counts what became of it.
+// postOne sends one post, and counts the result.
 func (s *server) postOne(p *post) error {
 	n := s.node
 	until := n.contexts.post.get(n, postWithin*n.o.Deadline) // nobody waits for it
@@ -122,7 +121,7 @@ func (s *server) postOne(p *post) error {
 	return err
 }
 
-// charge posts to the backend, or adjusts where that does not know posts.
+// charge posts to the backend, or calls Adjust if the backend does not support posts.
 func (n *Node) charge(ctx context.Context, p chain.Post) error {
 	if n.chargesOnce.Load() {
 		err := n.inner.Post(ctx, p)

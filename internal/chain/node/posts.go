@@ -8,9 +8,9 @@ import (
 	"tidegate.dev/tidegate/internal/chain"
 )
 
-// post is an amount of the backlog that is about to be charged. It is sent under the same name until it is
-// known to have arrived, and until then nothing else is posted to its counter; so it is
-// charged once, whatever was lost on the way.
+// post is an amount of the backlog that is about to be charged. It is sent under the same name until
+// it is known to have arrived, and until then nothing else is posted to its counter. So it is
+// charged once, whatever message was lost.
 type post struct {
 	id     counterID
 	entry  *backlogEntry
@@ -25,9 +25,9 @@ func (p *post) chainPost() chain.Post {
 	return chain.Post{Boot: p.boot, Number: p.number, Check: tidegate.Check{Key: p.id.key, Limit: p.entry.limit, Cost: p.amount}}
 }
 
-// take takes up to most posts out: urgent ones of the backlog, or others if there are none,
-// and those that are sent again. They come last, since one that is in the way of others
-// is likely among them. reachable is when the backend was found to be.
+// take takes up to most posts out of the backlog: urgent ones, or others if there are none, and then
+// those to be sent again, which are more likely to fail. reachable is when the backend became
+// reachable.
 func (b *backlog) take(most int, now, reachable time.Duration) (posts []post) {
 	one := func(id counterID) {
 		d := b.entries[id]
@@ -67,7 +67,7 @@ func (b *backlog) take(most int, now, reachable time.Duration) (posts []post) {
 	return b.takeDoubtful(posts, most, now, reachable)
 }
 
-// takeDoubtful takes posts out that are to be sent again, of what still counts of them.
+// takeDoubtful adds the posts that are to be sent again, reduced to what still counts of them.
 func (b *backlog) takeDoubtful(posts []post, most int, now, reachable time.Duration) []post {
 	for id, p := range b.doubtful {
 		if len(posts) >= most {
@@ -87,15 +87,15 @@ func (b *backlog) takeDoubtful(posts []post, most int, now, reachable time.Durat
 	return posts
 }
 
-// sent notes that what was sending has its answers, and takes back what could not be charged.
+// sent notes that all posts under way have returned, and puts those in again back into the backlog.
 func (b *backlog) sent(again []post, now time.Duration) {
 	again = slices.DeleteFunc(again, func(p post) bool { return b.reset[p.id] })
 	b.sending, b.reset = nil, nil
 	b.putBack(again, now)
 }
 
-// putBack takes posts that could not be charged back in, except those that were tried
-// too often: they are lost.
+// putBack puts posts that could not be charged back into the backlog. Those that were tried too
+// often are lost.
 func (b *backlog) putBack(posts []post, now time.Duration) {
 	for _, p := range posts {
 		if p.entry.tries > maxTries {

@@ -15,21 +15,20 @@ import (
 // process is late.
 const maxQueueing = lateFor / 2
 
-// lag is how late this process is with what it is about to do.
+// lag measures how late this process is in doing what is due.
 type lag struct {
-	size  atomic.Int64 // when it was last found to be late
-	until atomic.Int64 // for so long it is expected to be
+	size  atomic.Int64 // how late it was when last measured
+	until atomic.Int64 // until when it is expected to stay that late
 
-	worst atomic.Int64 // the most of the last lagSpan
-	span  atomic.Int64 // when worst was begun anew
+	worst atomic.Int64 // the most within lagSpan
+	span  atomic.Int64 // when worst was last set
 }
 
-// lagSpan is for how long it is remembered how late this process was. A server on the same
-// machine is as late.
+// lagSpan is how long the worst lag is remembered: a server on the same machine may be as late.
 const lagSpan = time.Second
 
-// note notes that something was done so much later than it was to be. It returns how much
-// that is, if it is worth telling.
+// note notes that something was done late by so much. It returns late, or 0 if that is too little to
+// matter.
 func (l *lag) note(late, now, deadline time.Duration) time.Duration {
 	if late < deadline/16 {
 		return 0
@@ -45,7 +44,7 @@ func (l *lag) note(late, now, deadline time.Duration) time.Duration {
 	return late
 }
 
-// now is how late this process is.
+// now returns how late this process is now.
 func (l *lag) now(now time.Duration) time.Duration {
 	if int64(now) >= l.until.Load() {
 		return 0
@@ -53,7 +52,7 @@ func (l *lag) now(now time.Duration) time.Duration {
 	return time.Duration(l.size.Load())
 }
 
-// recent is how late this process was of late.
+// recent returns the worst lag of the last lagSpan.
 func (l *lag) recent(now time.Duration) time.Duration {
 	if now-time.Duration(l.span.Load()) > lagSpan {
 		return 0
@@ -64,27 +63,25 @@ func (l *lag) recent(now time.Duration) time.Duration {
 // minQueue is how many calls of a server make a queue.
 const minQueue = 32
 
-// queued reports whether a call is only behind others: there is a queue without which the
-// server takes much less than the deadline, or this process is late; and no server that the
-// call is for is silent.
+// queued reports whether a call is only queued behind others: either this process is late, or there is
+// a queue at a server that is quick without one; and no server of the call is silent.
 func (n *Node) queued(c *call, now time.Duration) bool {
 	began := c.deadlines[0] - n.o.Deadline
 	unsent := !c.sent && c.stream.coalescer.queued && now-c.ready >= n.o.Deadline/16
 	return (unsent || n.behind(c.stream.server, began, now)) && !n.silent(n.serversOf(c.stream), began, now)
 }
 
-// behind reports whether what was asked of a server from began on may be behind others.
+// behind reports whether a call of a server that began at began may be queued behind others.
 func (n *Node) behind(s *server, began, now time.Duration) bool {
 	return n.lag.now(now) > 0 || s.queuedSince(began)
 }
 
-// heardDeadlines is for how many deadlines a server may be silent that was heard since a
-// request came: it was there, and has much to do.
+// heardDeadlines is for how many deadlines a server may be silent if it was heard since a request
+// came: it is there, and only has much to do.
 const heardDeadlines = 4
 
-// silent reports whether one of servers has said nothing for the deadline and as long as this
-// process was late, or for heardDeadlines if it was heard since began. One whose circuit is
-// open is.
+// silent reports whether one of servers has an open circuit, or has said nothing for the deadline
+// plus the recent lag of this process; for heardDeadlines instead of one if it was heard since began.
 func (n *Node) silent(servers []*server, began, now time.Duration) bool {
 	for _, s := range servers {
 		most := n.o.Deadline + n.lag.recent(now)
@@ -98,7 +95,7 @@ func (n *Node) silent(servers []*server, began, now time.Duration) bool {
 	return false
 }
 
-// longer is how much longer than their deadlines those who wait for a call do.
+// longer returns how much longer than their deadlines the waiters of a call wait.
 func (n *Node) longer(c *call, now time.Duration) time.Duration {
 	switch {
 	case n.queued(c, now):
@@ -109,12 +106,12 @@ func (n *Node) longer(c *call, now time.Duration) time.Duration {
 	return 0
 }
 
-// maxQueueing is how much longer than its deadline a request waits at most.
+// maxQueueing returns the most by which a queued request may exceed its deadline.
 func (n *Node) maxQueueing(now time.Duration) time.Duration {
 	return min(maxQueueing+n.lag.recent(now), lateFor)
 }
 
-// silence is for how long the server has said nothing while a call waited for its reply.
+// silence returns for how long the server has said nothing while a call waited for its reply.
 func (s *server) silence(now time.Duration) time.Duration {
 	n := s.node
 	heard, written := n.inner.Heard(s.number)
@@ -125,7 +122,7 @@ func (s *server) silence(now time.Duration) time.Duration {
 	return now - last
 }
 
-// heardSince reports whether the server has said anything since then.
+// heardSince reports whether the server has said anything after since.
 func (s *server) heardSince(since time.Duration) bool {
 	heard, _ := s.node.inner.Heard(s.number)
 	return time.Duration(s.replied.Load()) > since || heard.Sub(s.node.start) > since
@@ -142,8 +139,8 @@ func (s *server) noteAsked(now time.Duration) {
 // noteEnded notes that something the server was asked has ended, replied to or not.
 func (s *server) noteEnded() { s.pending.Add(-1) }
 
-// queuedSince reports whether there was a queue of calls at some time since then, and calls
-// are quick without one.
+// queuedSince reports whether there was a queue of calls at or after since, at a server that is quick
+// without one.
 func (s *server) queuedSince(since time.Duration) bool {
 	return s.near.Load() && time.Duration(s.queue.Load()) >= since
 }

@@ -12,8 +12,8 @@ type charged struct {
 	checks []tidegate.Check
 }
 
-// refund gives the backend back what a late reply granted to requests that were refused meanwhile. It
-// does not wait for that. Copies that cannot be given back stay charged.
+// refund gives back to the backend, in the background, what a late reply granted to requests that were
+// refused meanwhile. What cannot be given back stays charged.
 func (n *Node) refund(g charged, copies int64) {
 	back := refunded(g.checks, copies)
 	if len(back) == 0 {
@@ -35,8 +35,8 @@ func (n *Node) refund(g charged, copies int64) {
 	})
 }
 
-// refunded is what so many copies of checks were charged, as it is given back. Slots have names, by
-// which they are released.
+// refunded returns the checks by which so many copies are given back, without slots, which are released
+// by name.
 func refunded(checks []tidegate.Check, copies int64) (back []tidegate.Check) {
 	for _, c := range checks {
 		if c.Cost == 0 || c.Advisory && c.Over || c.Limit.Algorithm == tidegate.Concurrency {

@@ -10,21 +10,20 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// release is slots that are to be given back. Slots have names, so that it can be tried
-// again, whatever became of the try before.
+// release is slots that are to be given back. Slots have names, so a release can be repeated
+// even if it is not known whether the last try succeeded.
 type release struct {
 	taken  tidegate.Receipt
 	checks []tidegate.Check // with negative costs
-	until  time.Duration    // when the leases have run out by themselves
-	after  time.Duration    // it is not tried again before
-	tries  int              // how often it failed for a reason of its own
+	until  time.Duration    // when the leases run out by themselves
+	after  time.Duration    // when it may be tried again
+	tries  int              // how often a working server refused it
 }
 
-// maxReleasePause is how long a release that the server refuses waits at most until it is
-// tried again.
+// maxReleasePause is the longest pause until a release that the server refuses is tried again.
 const maxReleasePause = 5 * time.Second
 
-// putOff has a release wait that failed with err.
+// putOff schedules the next try of a release that failed with err.
 func (r *release) putOff(now time.Duration, err error) {
 	r.after = now + jitter(postPause)
 	if showsLife(err) {
@@ -33,11 +32,11 @@ func (r *release) putOff(now time.Duration, err error) {
 	}
 }
 
-// maxReleases bounds how many are kept. Leases beyond run out by themselves.
+// maxReleases bounds how many are kept. Further slots stay taken until their leases run out.
 const maxReleases = 1 << 14
 
-// slotsOf are the slots among checks that were taken, or given back, as they are given
-// back.
+// slotsOf returns the checks that give back the slots among checks, which were taken or were
+// to be given back, and the longest of their leases.
 func slotsOf(checks []tidegate.Check) (slots []tidegate.Check, lease time.Duration) {
 	for _, c := range checks {
 		if c.Limit.Algorithm != tidegate.Concurrency || c.Cost == 0 {
@@ -52,8 +51,8 @@ func slotsOf(checks []tidegate.Check) (slots []tidegate.Check, lease time.Durati
 	return copied(slots), lease
 }
 
-// releaseLater has the slots among checks given back under the name taken, as soon as the
-// server answers.
+// releaseLater queues the slots among checks to be given back, under the name in taken, as soon
+// as the server answers.
 func (s *server) releaseLater(taken tidegate.Receipt, checks []tidegate.Check) {
 	n := s.node
 	slots, lease := slotsOf(checks)
@@ -73,8 +72,8 @@ func (s *server) releaseLater(taken tidegate.Receipt, checks []tidegate.Check) {
 	}
 }
 
-// giveUpLocked has the slots given back that a call asks for, and that nobody waits for any
-// more. That may arrive first: then the backend refuses the call.
+// giveUpLocked queues a release of the slots that a call asks for, because nobody waits for them
+// any more. If the release arrives before the call, the backend refuses the call.
 func (n *Node) giveUpLocked(c *call) {
 	if c.name.IsZero() || c.givenUp {
 		return
@@ -83,14 +82,14 @@ func (n *Node) giveUpLocked(c *call) {
 	n.giveBack(tidegate.Receipt{Handle: c.name}, c.stream.checks, int64(c.stream.copies))
 }
 
-// giveBack has the slots of all copies given back.
+// giveBack queues releases of the slots of all copies.
 func (n *Node) giveBack(taken tidegate.Receipt, checks []tidegate.Check, copies int64) {
 	for i := range min(copies, maxReleases) {
 		n.releaseEach(taken.Copy(i), checks)
 	}
 }
 
-// releaseEach is releaseLater of the slots of every server.
+// releaseEach calls releaseLater for each server, with its slots.
 func (n *Node) releaseEach(taken tidegate.Receipt, checks []tidegate.Check) {
 	target, where := n.serversFor(checks, nil)
 	if target != n.multi {
@@ -104,7 +103,7 @@ func (n *Node) releaseEach(taken tidegate.Receipt, checks []tidegate.Check) {
 	}
 }
 
-// freeLocked sees to it that free runs, if the server answers.
+// freeLocked starts free, unless it runs already or the server does not answer.
 func (s *server) freeLocked() {
 	if s.freeing || s.node.closed || len(s.releases) == 0 || !s.circuit.answers() {
 		return
@@ -113,7 +112,7 @@ func (s *server) freeLocked() {
 	s.node.stopped.Go(s.free)
 }
 
-// freeKept has slots given back that were kept while the server did not answer.
+// freeKept starts to give back slots that were kept while the server did not answer.
 func (s *server) freeKept() {
 	s.node.mu.Lock()
 	defer s.node.mu.Unlock()
@@ -153,8 +152,8 @@ func (s *server) free() {
 	}
 }
 
-// dueLocked takes the releases out that can be tried now, and forgets those whose leases
-// have run out. wait is how long until another can be tried.
+// dueLocked takes out the releases that can be tried now, and drops those whose leases have
+// run out. wait is how long it is until another can be tried.
 func (s *server) dueLocked() (due []release, wait time.Duration) {
 	now := s.node.now()
 	wait = maxReleasePause
@@ -173,11 +172,11 @@ func (s *server) dueLocked() (due []release, wait time.Duration) {
 	return due, wait
 }
 
-// releasers is how many calls of freeAll are out at a time.
+// releasers is how many calls freeAll makes at the same time.
 const releasers = 64
 
-// freeAll gives slots back and returns what is to be tried again. After one that failed for
-// a reason that is not its own, those that were not begun are not.
+// freeAll gives slots back, and returns what is to be tried again. After the server has failed
+// to answer once, it does not begin the remaining ones.
 func (s *server) freeAll(all []release) (again []release) {
 	var (
 		mu   sync.Mutex // over again

@@ -40,7 +40,7 @@ func (s *server) addToBacklog(c *tidegate.Check, admitted, charged, nodes int64,
 	}
 }
 
-// reckonedLocked is until when the backlog fades.
+// reckonedLocked returns the time until which the backlog fades; see backlogEntry.reckoned.
 func (s *server) reckonedLocked(now time.Duration) time.Duration {
 	if s.circuit.state == Degraded {
 		return now
@@ -48,7 +48,7 @@ func (s *server) reckonedLocked(now time.Duration) time.Duration {
 	return s.reachable
 }
 
-// repayLocked sees to it that repay runs.
+// repayLocked starts repay, unless it runs already.
 func (s *server) repayLocked() {
 	if s.repaying || s.node.closed {
 		return
@@ -57,8 +57,8 @@ func (s *server) repayLocked() {
 	s.node.stopped.Go(s.repay)
 }
 
-// repay probes the server until it is well, and posts the backlog. It is the one
-// goroutine for a server beside calls, and ends when there is nothing left to do.
+// repay is the goroutine that probes a server until its circuit is closed, and posts the
+// backlog. It ends when there is nothing left to do.
 func (s *server) repay() {
 	n := s.node
 	next := n.now() + jitter(postEvery)
@@ -102,7 +102,7 @@ func (s *server) state() State {
 	return s.circuit.state
 }
 
-// tell says how the Node is doing, after a change.
+// tell calls OnState with the current health.
 func (n *Node) tell() {
 	if n.o.OnState != nil {
 		n.telling.Lock()
@@ -111,8 +111,8 @@ func (n *Node) tell() {
 	}
 }
 
-// idle is how long there is nothing to do; done means for good. told is the state that
-// was last told of, next when the next posts are due.
+// idle returns how long there is nothing to do; done means that repay can end. told is the
+// state of which OnState was last called, and next is when the next posts are due.
 func (s *server) idle(told State, next time.Duration) (wait time.Duration, done bool) {
 	n := s.node
 	n.mu.Lock()
@@ -139,7 +139,7 @@ func (s *server) idle(told State, next time.Duration) (wait time.Duration, done 
 	return wait, false
 }
 
-// probe asks the server something and tells the circuit.
+// probe sends a probe to the server, and tells the circuit whether it was answered.
 func (s *server) probe() {
 	n := s.node
 	err := s.askProbe()

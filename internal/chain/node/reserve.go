@@ -10,10 +10,10 @@ import (
 	"tidegate.dev/tidegate/internal/algo"
 )
 
-// estimate is what was charged locally and is to be replaced by the true cost.
+// estimate is what a reservation was charged locally, until Settle replaces it by the true cost.
 type estimate struct {
 	taken  tidegate.Receipt
-	wait   int64 // ticks until the turn of the one bucket
+	wait   int64 // ticks until the turn, if there is a single bucket
 	checks []tidegate.Check
 	nodes  int64 // by which their costs were scaled
 }
@@ -22,7 +22,7 @@ type estimate struct {
 type reserving struct {
 	checks []tidegate.Check
 	d      tidegate.Decision
-	over   atomic.Bool // for whoever is first: the reply, or the caller that gives up
+	over   atomic.Bool // set by whichever is first: the reply, or the caller giving up
 }
 
 // Reserve implements tidegate.Reserver. When the backend has no answer, the fallbacks
@@ -48,7 +48,7 @@ func (n *Node) Reserve(ctx context.Context, checks []tidegate.Check, ttl time.Du
 		return err
 	})
 	switch {
-	case err == nil, !a.over.CompareAndSwap(false, true) && a.d.OK: // the reply came as it was given up
+	case err == nil, !a.over.CompareAndSwap(false, true) && a.d.OK: // or the reply came just when the call was given up
 	case ctx.Err() != nil, errors.Is(err, tidegate.ErrUnsupported):
 		return tidegate.Decision{}, err
 	default:
@@ -62,7 +62,7 @@ func (n *Node) Reserve(ctx context.Context, checks []tidegate.Check, ttl time.Du
 	return a.d, nil
 }
 
-// unasked returns a server that is not asked about its part of checks, or nil.
+// unasked returns a server that is not asked about its part of checks; nil if all are.
 func (n *Node) unasked(checks []tidegate.Check, now time.Duration) *server {
 	target, where := n.serversFor(checks, nil)
 	if target != n.multi {
@@ -82,8 +82,8 @@ func (n *Node) unasked(checks []tidegate.Check, now time.Duration) *server {
 	return nil
 }
 
-// unreserve gives back what a late reply granted: the caller was answered otherwise. If
-// that cannot be done, the estimate stays charged.
+// unreserve cancels a reservation that a late reply granted, because a fallback has answered the
+// caller. If that fails, the estimate stays charged.
 func (n *Node) unreserve(r tidegate.Receipt) {
 	ctx, cancel := context.WithTimeout(context.Background(), lateReply)
 	defer cancel()
@@ -93,8 +93,8 @@ func (n *Node) unreserve(r tidegate.Receipt) {
 // lateReply is how long giving back a late reservation may take.
 const lateReply = time.Second
 
-// reserveLocally is Reserve by the fallbacks, because of err. All that is admitted goes
-// to the backlog: a reservation that the backend may have granted nevertheless is given back.
+// reserveLocally is Reserve by the fallbacks, because of err. All that is admitted goes to the
+// backlog: if the backend has granted the reservation after all, that is given back.
 func (n *Node) reserveLocally(checks []tidegate.Check, ttl time.Duration, err error, now time.Duration) (tidegate.Decision, error) {
 	if !n.estimates.Room(now) {
 		return tidegate.Decision{Err: tidegate.ErrFull, Limit: first(checks), RetryAfter: denyRetry}, nil
@@ -131,9 +131,9 @@ func first(checks []tidegate.Check) *tidegate.Limit {
 	return checks[0].Limit
 }
 
-// Settle implements tidegate.Reserver. What was reserved locally is settled here or, at
-// another node, nowhere. Of the rest only the backend knows whose it is; what it gives
-// back may be refused for up to a second more.
+// Settle implements tidegate.Reserver. A local reservation can be settled only at the node that
+// made it. Others are settled by the backend; remembered refusals may hide for up to a second
+// what that gives back.
 func (n *Node) Settle(ctx context.Context, r tidegate.Receipt, actual int64) error {
 	switch {
 	case actual < 0:
@@ -155,8 +155,8 @@ func (n *Node) foreign(r tidegate.Receipt) bool {
 	return r.Origin == tidegate.OriginLocal && r.Instance != n.instance
 }
 
-// settleLocally makes the estimates of a local reservation the actual cost, also in
-// the backlog.
+// settleLocally replaces the estimates of a local reservation by the actual cost, also in the
+// backlog.
 func (n *Node) settleLocally(ctx context.Context, h tidegate.Handle, actual int64) error {
 	one, ok := n.estimates.Take(h, n.now())
 	if !ok {

@@ -2,22 +2,22 @@ package node
 
 import "time"
 
-// roundTrip is how long calls take, smoothed as TCP does it: the mean, and how far
-// calls are from it. It is a value.
+// roundTrip estimates how long calls take, smoothed as in TCP: the mean, and the mean
+// deviation from it. It is a value.
 type roundTrip struct {
 	mean, deviation time.Duration
 	known           bool
 
-	// The shortest of this span of time and of the one before it.
+	// The shortest call of this span of time, and of the one before it.
 	least, before time.Duration
-	span          time.Duration // when it began
-	since         time.Duration // when the first of spans without a gap began
+	span          time.Duration // when this span began
+	since         time.Duration // when the first of an unbroken sequence of spans began
 }
 
-// leastSpan is for how long the shortest call is remembered, and up to twice that.
+// leastSpan is the length of a span: the shortest call is remembered for one to two of them.
 const leastSpan = time.Second
 
-// unknownTrip is the estimate before the first call: most of the deadline.
+// unknownTrip returns the estimate before the first call: most of the deadline.
 func unknownTrip(deadline time.Duration) roundTrip { return roundTrip{mean: deadline * 7 / 10} }
 
 // add returns the estimate after a call that took so long.
@@ -39,15 +39,15 @@ func (r roundTrip) add(took, now time.Duration) roundTrip {
 		off = -off
 	}
 	more := off - r.deviation
-	if more < 0 { // calm is believed more slowly than trouble
+	if more < 0 { // follow improvements more slowly than deteriorations
 		more /= 8
 	}
 	r.deviation += more / 4
 	return r
 }
 
-// distance is how long every call takes, for a while: not just in a burst. It is 0 as long
-// as that is not known.
+// distance returns the shortest recent call, which is about the round trip without any queue. It
+// is 0 while that is not known.
 func (r roundTrip) distance(now time.Duration) time.Duration {
 	if now-r.since < leastSpan {
 		return 0
@@ -55,8 +55,9 @@ func (r roundTrip) distance(now time.Duration) time.Duration {
 	return min(r.least, r.before)
 }
 
-// pausing is the most that a round trip takes without a pause, as far as is known. The deadline is the most that
-// it can be, and what took two of them was no pause of up to one.
+// pausing returns how long a round trip takes if the server does not pause, as far as is known;
+// at most the deadline. It returns 0 if even the shortest call took two deadlines: no pause does
+// that.
 func (r roundTrip) pausing(deadline time.Duration) time.Duration {
 	least := min(r.least, r.before)
 	switch {
@@ -68,8 +69,8 @@ func (r roundTrip) pausing(deadline time.Duration) time.Duration {
 	return min(least, deadline)
 }
 
-// reserve is how long before a deadline a call has to leave to be back by then: a tenth
-// more than calls take, and a millisecond for this machine.
+// reserve returns how long before a deadline a call has to leave to be back in time: a tenth more
+// than calls take, and a millisecond for this process.
 func (r roundTrip) reserve() time.Duration {
 	return (r.mean+3*r.deviation)*11/10 + time.Millisecond
 }

@@ -10,23 +10,22 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// seen is what this node last saw of keys in the backend: how many events were
-// used, and when that was. It is a table of a fixed size in sets of four, read without
-// locks: each entry has a word of both, and the same word mixed with the name of the
-// counter, so that halves of two entries do not pass for one. A reader of an entry
-// that is being written finds nothing.
+// seen is what this node last saw of counters in the backend: how many events were used,
+// and when. It is a table of a fixed size in sets of four, read without locks: an entry is a
+// word with both, and the same word mixed with the name of the counter, so that the halves of
+// two entries never match. A reader finds nothing in an entry that is being written.
 type seen struct {
 	key     hashKey
 	sets    [][4]seenEntry
-	writing [64]sync.Mutex // each for some of the sets: halves of two would stay
+	writing [64]sync.Mutex // each guards writing to some of the sets
 }
 
 type seenEntry struct{ mixed, word atomic.Uint64 }
 
-// A word is used<<seenBits | when. That is milliseconds since seenBefore the Node began, for the
-// first half year, and then 64ths of that, with a bit set that says so: enough for 34 years, and
-// for what comes then no bit spills into the count. What was seen by a predecessor, or begun on
-// another node, is from before the Node began.
+// A word is used<<seenBits | when. when counts from seenBefore before the Node was made, because a
+// predecessor or another node may have seen something earlier. It is in milliseconds for the first
+// half year, and then in units of 64 ms, marked by the bit seenCoarse: enough for 34 years. Later
+// times saturate.
 const (
 	seenBits   = 35
 	seenMost   = 1<<(64-seenBits) - 1
@@ -43,9 +42,9 @@ func seenTime(when time.Duration) uint64 {
 	return seenCoarse | min(ms>>seenShift, seenCoarse-1)
 }
 
-// Not worth a write are keys with less than this part of their limit used, and what is
-// less by less than that than what was written this recently. What is more is always
-// written: it would be admitted once more.
+// An answer is not written if less than 1/seenLeast of the limit is used, or if it is lower by less
+// than that than what was written within seenFresh. A higher one is always written: otherwise the
+// difference would be admitted again.
 const (
 	seenLeast = 32
 	seenFresh = 100 * time.Millisecond
@@ -57,7 +56,7 @@ func newSeen(keys int) *seen {
 
 func (s *seen) hash(key string) uint64 { return s.key.string(key) }
 
-// name is the name of a counter in the table.
+// name returns the name of a counter in the table.
 func (s *seen) name(l *tidegate.Limit, key string) uint64 {
 	return s.hash(key)*31 + s.hash(l.Identity())
 }
@@ -67,7 +66,7 @@ func (s *seen) set(name uint64) (*[4]seenEntry, *sync.Mutex) {
 	return &s.sets[i], &s.writing[i%uint64(len(s.writing))]
 }
 
-// note writes down that used events of capacity were used.
+// note writes that used events of capacity were used at now, if that is worth a write.
 func (s *seen) note(name uint64, used, capacity int64, now time.Duration) {
 	used = min(used, seenMost)
 	set, writing := s.set(name)
@@ -83,7 +82,7 @@ func (s *seen) note(name uint64, used, capacity int64, now time.Duration) {
 	}
 }
 
-// place is where to write that; nil means that it is not worth it.
+// place returns the entry for note to write; nil means that it is not worth a write.
 func place(set *[4]seenEntry, name uint64, used, capacity int64, now time.Duration) (at *seenEntry) {
 	oldest := time.Duration(math.MaxInt64)
 	for i := range set {
@@ -91,7 +90,7 @@ func place(set *[4]seenEntry, name uint64, used, capacity int64, now time.Durati
 		word := e.word.Load()
 		was, when := split(word)
 		if e.mixed.Load()^word == name {
-			if now <= when && used <= was { // by somebody who was slow to write
+			if now <= when && used <= was { // a later answer was written first
 				return nil
 			}
 			if now-when < seenFresh && used <= was && (was-used)*seenLeast < capacity {
@@ -137,7 +136,7 @@ func (s *seen) forget(name, word uint64) {
 	}
 }
 
-// handSeen is everything that was seen, to be handed over.
+// handSeen returns everything that was seen, to be handed over.
 func (n *Node) handSeen() (all []handedSeen) {
 	for i := range n.seen.sets {
 		for j := range n.seen.sets[i] {
@@ -151,7 +150,7 @@ func (n *Node) handSeen() (all []handedSeen) {
 	return all
 }
 
-// takeOverSeen takes up what a predecessor saw.
+// takeOverSeen adds what a predecessor saw.
 func (n *Node) takeOverSeen(all []handedSeen) {
 	now := n.now()
 	for _, h := range all {
@@ -163,7 +162,7 @@ func (n *Node) takeOverSeen(all []handedSeen) {
 	}
 }
 
-// put takes up what was handed over.
+// put adds an entry that was handed over, if its set has room.
 func (s *seen) put(name uint64, used int64, when time.Duration) {
 	set, writing := s.set(name)
 	writing.Lock()
@@ -178,8 +177,8 @@ func (s *seen) put(name uint64, used int64, when time.Duration) {
 	}
 }
 
-// see notes what an answer of the backend says of the key that it is about. One without a
-// receipt was made of an earlier one, and says nothing new.
+// see notes what an answer of the backend shows of the counter that it is about. An answer without
+// a receipt comes from an earlier one, and shows nothing new.
 func (n *Node) see(checks []tidegate.Check, d *tidegate.Decision, now time.Duration) {
 	l := d.Limit
 	if l == nil || d.Receipt.At == 0 || d.Err != nil {
@@ -192,14 +191,14 @@ func (n *Node) see(checks []tidegate.Check, d *tidegate.Decision, now time.Durat
 		return
 	}
 	capacity := l.Capacity()
-	if (capacity-d.Remaining)*seenLeast < capacity { // which is quickly told
+	if (capacity-d.Remaining)*seenLeast < capacity { // a quick test for the common case
 		return
 	}
 	used := usedOf(d)
 	for i := range checks {
 		c := &checks[i]
 		if !c.Advisory && (c.Limit == l || c.Limit.Identity() == l.Identity()) {
-			if !isBucket(l) { // what remains is above it; of none, as much may be used
+			if !isBucket(l) { // Remaining is above the floor, so up to the floor less may be used
 				used -= min(c.Floor, used)
 			}
 			if used*seenLeast < capacity {
@@ -220,7 +219,7 @@ func (n *Node) see(checks []tidegate.Check, d *tidegate.Decision, now time.Durat
 	}
 }
 
-// seeUnblocked notes that the blocks which checks ask for were not in force when the backend was asked.
+// seeUnblocked forgets the blocks that checks peek at, since none was in force when the backend was asked.
 func (n *Node) seeUnblocked(checks []tidegate.Check, asked time.Duration) {
 	for i := range checks {
 		if c := &checks[i]; final(c.Limit) && c.Cost == 0 && !c.Advisory {
@@ -229,7 +228,7 @@ func (n *Node) seeUnblocked(checks []tidegate.Check, asked time.Duration) {
 	}
 }
 
-// forgetSeenBefore drops what was seen of the counter of c before some time.
+// forgetSeenBefore forgets what was seen of the counter of c if that was before an instant.
 func (n *Node) forgetSeenBefore(c *tidegate.Check, before time.Duration) {
 	name := n.seen.name(c.Limit, c.Key)
 	if _, when, word := n.seen.look(name); word != 0 && when < before {
@@ -237,8 +236,8 @@ func (n *Node) forgetSeenBefore(c *tidegate.Check, before time.Duration) {
 	}
 }
 
-// usedOf is how many events d says are used. Of a bucket that is better told by when
-// it is full again: what remains to those who do not wait may be none.
+// usedOf returns how many events are used according to d. For a bucket it goes by ResetAfter,
+// since Remaining is 0 whether or not more is booked ahead.
 func usedOf(d *tidegate.Decision) int64 {
 	if !isBucket(d.Limit) {
 		return d.Limit.Capacity() - d.Remaining

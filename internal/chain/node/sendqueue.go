@@ -9,7 +9,7 @@ import (
 )
 
 // sendQueue holds the calls that are ready to be sent to a server; its batcher decides when they
-// leave. A server has two: one of calls that share round trips, one of calls that go alone.
+// leave. A server has two: one for calls that share round trips, one for calls that are sent alone.
 type sendQueue struct {
 	server *server
 	most   int    // calls in a batch, at most
@@ -26,14 +26,14 @@ type sendQueue struct {
 // ready is a call that waits to be sent.
 type ready struct {
 	call        *call
-	leave, last time.Duration // as in batcher: when it is sent, and when even beyond the window
+	leave, last time.Duration // when it is to be sent if the window allows it, and when even if not
 }
 
 // batch is calls that share a round trip.
 type batch struct {
 	calls []*call
 	asks  []chain.Ask
-	lag   time.Duration // how much later its worker took it than it was asked for
+	lag   time.Duration // how long after it was called for its worker took the batch
 }
 
 func (q *sendQueue) init(s *server, most, least int) {

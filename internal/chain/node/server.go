@@ -8,33 +8,32 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// server is one server of the backend as a Node knows it: whether it is asked, how long it
-// takes, and the backlog that is still to be charged to it. The trouble of one is not that of
-// another.
+// server is what a Node knows of one server of the backend: whether it is asked, how long it
+// takes, and the backlog that is still to be charged to it. Servers fail independently.
 type server struct {
 	node   *Node
 	number int
-	self   [1]*server // this one, for those who look at several
+	self   [1]*server // this one, for code that takes a slice of servers
 
-	// share of the keys, in 64ths, goes to the server; see circuit.share.
+	// share is which part of the keys, in 64ths, goes to the server; see circuit.share.
 	share    atomic.Uint32
-	why      atomic.Pointer[error] // what fallbacks give as their reason while it is open
+	why      atomic.Pointer[error] // the reason that fallbacks give while the circuit is open
 	reserve  atomic.Int64          // roundTrip.reserve, as it is now
 	trip     atomic.Int64          // roundTrip.mean, as it is now
 	inFlight atomic.Int64
 	good     atomic.Uint64 // how often it has shown that it works
 	pending  atomic.Int64  // calls for requests that have no reply yet
-	asked    atomic.Int64  // since when there are some
+	asked    atomic.Int64  // since when pending is not 0
 	replied  atomic.Int64  // when it last replied to a call for requests
-	overdue  atomic.Int64  // of the calls in flight, those that nobody waits for
-	queue    atomic.Int64  // when there last was a queue of calls
-	near     atomic.Bool   // without a queue it takes much less than the deadline
+	overdue  atomic.Int64  // how many of the calls in flight nobody waits for
+	queue    atomic.Int64  // when at least minQueue calls were last in flight
+	near     atomic.Bool   // without a queue, a call takes less than half the deadline
 	held     held
 
 	batches sendQueue // of calls that share round trips
 	alone   sendQueue // of the others
 
-	layout *string // of repay: of chain.Backend.Servers when it was last looked at
+	layout *string // used by repay: identifies the slice that chain.Backend.Servers last returned
 
 	// All under Node.mu:
 	circuit   circuit
@@ -43,12 +42,12 @@ type server struct {
 	cause     error         // the last failure
 	backlog   backlog
 	releases  []release
-	releasing []release     // that are out just now
-	arrived   chan struct{} // there is another release
-	reachable time.Duration // when it last turned out to be
+	releasing []release     // under way
+	arrived   chan struct{} // has an element when a release was added
+	reachable time.Duration // when it last became reachable
 	repaying  bool          // repay runs
 	freeing   bool          // free runs
-	suspected int           // requests that failed, and that it may be to blame for
+	suspected int           // failed requests that it may be to blame for
 	examined  bool          // examine runs
 }
 
@@ -62,7 +61,7 @@ func (n *Node) newServer(number int) *server {
 	s.alone.init(s, 1, leastAlone)
 	s.circuit.failures = n.o.Failures
 	s.backlog.start = n.start
-	// A counter that moves may have posts from here and from its other server.
+	// When a counter moves, posts to it may come from both servers: their names must differ.
 	s.backlog.boot = [2]uint64{n.boot[0], n.boot[1] + uint64(number)}
 	s.roundTrip = unknownTrip(n.o.Deadline)
 	s.reserve.Store(int64(s.roundTrip.reserve()))
@@ -73,10 +72,10 @@ func (n *Node) newServer(number int) *server {
 	return s
 }
 
-// all are the servers that are known, by number.
+// all returns the servers that are known, by number.
 func (n *Node) all() []*server { return *n.servers.Load() }
 
-// server is the one with a number.
+// server returns the server with a number, which is made if needed.
 func (n *Node) server(number int) *server {
 	number = max(number, 0) % maxServers
 	if all := n.all(); number < len(all) {
@@ -92,11 +91,11 @@ func (n *Node) server(number int) *server {
 	return all[number]
 }
 
-// serverOf is the server that the counter of a check lives on.
+// serverOf returns the server that the counter of a check lives on.
 func (n *Node) serverOf(c *tidegate.Check) *server { return n.server(n.inner.Server(c.Limit, c.Key)) }
 
-// serversFor is the server that all checks live on. If they live on several, it is what is
-// common to calls of several, and where has the server of each check.
+// serversFor returns the server that all checks live on. If they live on several, target is
+// Node.multi, and where has the server of each check.
 func (n *Node) serversFor(checks []tidegate.Check, room []*server) (target *server, where []*server) {
 	if len(checks) == 0 {
 		return n.server(0), room
@@ -115,7 +114,7 @@ func (n *Node) serversFor(checks []tidegate.Check, room []*server) (target *serv
 	return target, where
 }
 
-// name is what the server is called in messages.
+// name returns what the server is called in messages.
 func (s *server) name() string {
 	names := s.node.inner.Servers()
 	if len(names) < 2 || s.number >= len(names) || names[s.number] == "" {
@@ -124,7 +123,7 @@ func (s *server) name() string {
 	return s.node.o.Name + " at " + names[s.number]
 }
 
-// begin reports whether the server may be called once more.
+// begin counts a call as in flight, and reports whether InFlight allows it.
 func (s *server) begin() bool {
 	out := s.inFlight.Add(1)
 	if out-s.overdue.Load() >= minQueue {
@@ -137,7 +136,7 @@ func (s *server) begin() bool {
 	return true
 }
 
-// tripped notes how long a call took that was answered.
+// tripped notes how long an answered call took.
 func (s *server) tripped(took, now time.Duration) {
 	s.node.mu.Lock()
 	defer s.node.mu.Unlock()
@@ -148,7 +147,7 @@ func (s *server) tripped(took, now time.Duration) {
 	s.trip.Store(int64(s.roundTrip.mean))
 }
 
-// speed is how quickly a call was answered that took so long.
+// speed classifies how long a call took.
 func (s *server) speed(took, now time.Duration) speed {
 	s.node.mu.Lock()
 	defer s.node.mu.Unlock()

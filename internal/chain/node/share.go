@@ -7,17 +7,18 @@ import (
 
 func (n *Node) nodes() int64 { return int64(min(max(n.o.Instances(), 1), share.MaxInstances)) }
 
-// scaled is c as the local store is asked about it by one of so many nodes. The limit
-// stays whole and the cost is multiplied: what is used locally is then in events of
-// the fleet, as in the backend, a bucket's share is exact, and a change of the
-// number of nodes refills nothing.
+// scaled returns c in the form in which the local store of one of so many nodes is asked. The
+// limit stays whole and the cost is multiplied: what is used locally is then in events of the
+// fleet, as in the backend, a bucket's share is exact, and a change of the number of nodes
+// refills nothing.
 //
-// A floor is in events of the fleet already, but for slots, of which there are fewer.
+// A floor is in events of the fleet already. Slots are the exception: their limit is divided,
+// and so is the floor.
 //
-// No share is nothing. A cost that is more than its share is admitted if the counter is
-// unused, and paid for afterwards: in a bucket by waiting for as long as that takes; a window
-// has room for one such request, and pace makes the next one wait. Otherwise windows round
-// down: 10 a minute on three nodes is three on each.
+// Every node can admit something: a cost above the share is admitted if the counter is
+// unused, and paid for afterwards. A bucket then waits for as long as that takes to refill; a
+// window has room for one such request, and pace makes the next one wait. Otherwise windows
+// round down: 10 a minute on three nodes is three on each.
 func (n *Node) scaled(c tidegate.Check, nodes int64) tidegate.Check {
 	capacity := c.Limit.Capacity()
 	switch {
@@ -29,7 +30,7 @@ func (n *Node) scaled(c tidegate.Check, nodes int64) tidegate.Check {
 		if c.Cost *= nodes; c.Cost > capacity-c.Floor {
 			c.Limit = n.sizes.Get(c.Limit, share.For(c.Cost+c.Floor))
 			c.Cost = min(c.Cost, c.Limit.Capacity()-c.Floor)
-			c.Floor = c.Limit.Capacity() - c.Cost // what the size is rounded up by admits nothing
+			c.Floor = c.Limit.Capacity() - c.Cost // share.For rounds up; this keeps the difference from being admitted
 		}
 	default:
 		c.Cost = min(c.Cost*nodes, capacity-c.Floor)

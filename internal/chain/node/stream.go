@@ -8,7 +8,7 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// stream is the calls for one vector of checks: those that are out, and the next one.
+// stream is the calls for one vector of checks: those in flight, and the next one.
 type stream struct {
 	shard  *shard
 	hash   uint64
@@ -17,19 +17,19 @@ type stream struct {
 	vector
 	copies int // how many each waiter asks for
 
-	server *server   // that all of the vector lives on, or Node.multi if there are several
-	where  []*server // if there are several: the server of each check
+	server *server   // the server of all checks, or Node.multi if there are several
+	where  []*server // the server of each check, if there are several
 
 	coalescer coalescer // under shard.mu
 	next      *call     // under shard.mu: not sent yet; nil means that nobody waits
 	calls     int       // under shard.mu: calls that have not ended
-	joined    int       // under shard.mu: how many waiters the last call had that was sent
+	joined    int       // under shard.mu: how many waiters the last sent call had
 }
 
 // sole reports whether each call of the stream is for one request alone.
 func (s *stream) sole() bool { return s.traits&coalescible == 0 }
 
-// serversOf are the servers that the calls of a stream are for.
+// serversOf returns the servers that the calls of a stream go to.
 func (n *Node) serversOf(s *stream) []*server {
 	if s.server == n.multi {
 		return s.where
@@ -37,18 +37,18 @@ func (n *Node) serversOf(s *stream) []*server {
 	return s.server.self[:]
 }
 
-// shards are where streams are found, by the hash of their vectors.
+// shards is how many shards there are; the hash of its vector says which one a stream is in.
 const shards = 64
 
 type shard struct {
 	mu      sync.Mutex
 	streams map[uint64]*stream // under mu: by the hash of their vectors
 	last    *stream            // under mu: one of streams, the last that was found
-	first   *call              // under mu: all calls that have no reply, the newest first
+	first   *call              // under mu: head of the list of all calls that have no reply, the newest first
 	asked   uint64             // under mu: requests that came here
-	alarm   *time.Timer        // under mu: calls ring; nil until it is first needed
+	alarm   *time.Timer        // under mu: its function is ring; nil until it is first needed
 	at      time.Duration      // under mu: when it rings; 0 means that it does not
-	_       [8]byte            // locks of different shards do not meet in one cache line
+	_       [8]byte            // so that no two shards share a cache line
 }
 
 // findLocked returns the stream that checks can join; nil means that there is none.
@@ -83,7 +83,7 @@ func (n *Node) newStreamLocked(sh *shard, hash uint64, checks []tidegate.Check, 
 	return s
 }
 
-// endLocked takes a stream without calls out of its shard, and lets it be used again.
+// endLocked removes a stream without calls from its shard, and puts it into the pool.
 func (n *Node) endLocked(s *stream) {
 	if s.listed {
 		delete(s.shard.streams, s.hash)
@@ -120,8 +120,8 @@ func (n *Node) newCallLocked(s *stream) *call {
 	return c
 }
 
-// endCallLocked takes a call out of its shard, and out of its stream, which ends with its last
-// call. The call has its reply, or was never sent.
+// endCallLocked removes a call, which has its reply or was never sent, from its shard and its
+// stream. The stream ends with its last call.
 func (n *Node) endCallLocked(c *call) {
 	s := c.stream
 	sh := s.shard
@@ -155,7 +155,7 @@ func (n *Node) stepLocked(s *stream, e coalesceEvent) {
 	}
 }
 
-// alarmLocked has ring called at an instant, or before; it may be called in vain.
+// alarmLocked sets the alarm so that ring is called at an instant, or before.
 func (n *Node) alarmLocked(sh *shard, at time.Duration) {
 	if sh.at > 0 && sh.at <= at {
 		return
@@ -169,16 +169,16 @@ func (n *Node) alarmLocked(sh *shard, at time.Duration) {
 	}
 }
 
-// ring sees to what is due in a shard: waiters whose deadlines have passed or who are to watch
-// their contexts, calls that are overdue, and calls that have to leave.
+// ring handles what is due in a shard: waiters whose deadlines have passed, waiters that have to
+// watch their contexts, calls that are overdue, and calls that have to leave.
 func (n *Node) ring(sh *shard) {
-	// Replies that are here already go first. How long that takes tells how late we are.
+	// Let goroutines with replies run first. How long that takes shows how late this process is.
 	began := n.now()
 	runtime.Gosched()
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	// What is due in a moment is seen to now, so that nobody waits for longer than its
-	// deadline and the alarm does not ring all the time.
+	// Handle what is due in a moment as well, so that no request waits beyond its deadline
+	// and the alarm does not ring all the time.
 	now, next := n.now()+n.o.Deadline/64, time.Duration(0)
 	if sh.at > 0 {
 		began = min(began, sh.at)
@@ -186,7 +186,7 @@ func (n *Node) ring(sh *shard) {
 	_ = n.lag.note(n.now()-began, now, n.o.Deadline)
 	sh.at = 0
 	at := func(t time.Duration) {
-		if t > 0 && t <= now { // it is due, and waits on: it is queued behind others
+		if t > 0 && t <= now { // it is due but waits longer: it is only queued behind others
 			t = now + n.o.Deadline/8
 		}
 		if t > 0 && (next == 0 || t < next) {
@@ -218,8 +218,7 @@ func (n *Node) ring(sh *shard) {
 	}
 }
 
-// overdueLocked notes that a call has no reply in time: the next call does not wait for it any
-// longer.
+// overdueLocked notes that a call had no reply in time. The next call no longer waits for it.
 func (n *Node) overdueLocked(c *call, now time.Duration) {
 	c.overdue = true
 	c.stream.server.overdue.Add(1)

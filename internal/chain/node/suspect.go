@@ -9,14 +9,14 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// A call that several servers take part in, and that has failed, does not tell which of
-// them failed it. Each is suspected, and asked something of its own: those that answer are
-// cleared, and the others are told to their circuits.
+// When a call fails in which several servers take part, it is not known which of them is to
+// blame. Each is suspected and probed: servers that answer are cleared, and for the others the
+// failure counts in their circuits.
 
-// examineEvery is between two questions to a server that does not answer them.
+// examineEvery is the pause between two probes of a suspected server that does not answer.
 const examineEvery = 5 * time.Millisecond
 
-// suspect has a server examined that may be to blame for the failure of so many requests.
+// suspect starts to examine a server that may be to blame for the failure of so many requests.
 func (s *server) suspect(requests int) {
 	n := s.node
 	n.mu.Lock()
@@ -31,7 +31,7 @@ func (s *server) suspect(requests int) {
 	}
 }
 
-// examine asks a server that is suspected until it answers or its circuit is open.
+// examine probes a suspected server until it answers or its circuit is open.
 func (s *server) examine() {
 	n := s.node
 	for {
@@ -59,8 +59,7 @@ func (s *server) examine() {
 	}
 }
 
-// probing is what probes are charged to: an ordinary write, in case that only reading
-// works.
+// probing is the limit that probes charge: a probe is an ordinary write, in case only reads work.
 var probing = tidegate.MustLimit(tidegate.Spec{Name: "tidegate-probe", Algorithm: tidegate.TokenBucket, Events: 1000, Period: time.Second})
 
 const (
@@ -69,7 +68,7 @@ const (
 	probeStart = 1 << 20
 )
 
-// probeKey is a key that lives on the server.
+// probeKey returns a key that lives on the server.
 func (s *server) probeKey() string {
 	n := s.node
 	first := rand.IntN(probeKeys)
@@ -80,7 +79,7 @@ func (s *server) probeKey() string {
 	return key
 }
 
-// askProbe asks the server something of its own. What comes of it is told to no circuit.
+// askProbe sends a probe to the server. Its result does not count in the circuit by itself.
 func (s *server) askProbe() error {
 	n := s.node
 	key := s.probeKey()

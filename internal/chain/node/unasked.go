@@ -12,21 +12,21 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// Unasked is a rule that the backend, while it works, cannot be asked about:
-// tidegate.ErrCannotAsk. Its fallback decides, and nothing else is affected.
+// Unasked is a rule that the backend cannot be asked about although it works (see
+// tidegate.ErrCannotAsk). The fallback of the rule decides; other rules are not affected.
 type Unasked struct {
 	Rule  string // its limit's name; those of all limits that were asked about together
-	Why   error  // the last time
+	Why   error  // the last error
 	Since time.Time
 	Count int64 // requests, since New
 	// Over: it can be asked about again.
 	Over bool
 }
 
-// unasked is what cannot be asked about, by rule. It is over when the rule was answered
-// for, and for a while not failed: one key may be at fault, or one command.
+// unasked has the rules that cannot be asked about. For a rule that is over when it has had
+// answers and no failure for a while: perhaps only one key, or one command, is at fault.
 type unasked struct {
-	some   atomic.Bool // not all is over
+	some   atomic.Bool // for some rule it is not over
 	tell   func(Unasked)
 	mu     sync.Mutex
 	byRule map[string]*unaskedRule // under mu
@@ -36,7 +36,7 @@ type unasked struct {
 type unaskedRule struct {
 	Unasked
 	failed   time.Time
-	answered bool // since
+	answered bool // since the last failure
 }
 
 const (
@@ -45,7 +45,7 @@ const (
 	maxUnasked  = 1024
 )
 
-// note is told that checks cannot be asked about because of err.
+// note notes that checks cannot be asked about, if that is what err says.
 func (u *unasked) note(checks []tidegate.Check, err error, now time.Time) {
 	if !errors.Is(err, tidegate.ErrCannotAsk) {
 		return
@@ -85,7 +85,7 @@ func (u *unasked) say(told Unasked) {
 	}
 }
 
-// answered is told that the backend has answered about checks.
+// answered notes that the backend has answered about checks.
 func (u *unasked) answered(checks []tidegate.Check) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -110,7 +110,7 @@ func (u *unasked) barred(l *tidegate.Limit) bool {
 	return false
 }
 
-// look looks whether it is over for r, and if not again later.
+// look checks whether it is over for r; if not, it checks again later.
 func (u *unasked) look(r *unaskedRule) {
 	u.mu.Lock()
 	if u.closed {
@@ -132,7 +132,7 @@ func (u *unasked) look(r *unaskedRule) {
 	u.say(told)
 }
 
-// all is what was ever noted, by name.
+// all returns everything that was ever noted, by name.
 func (u *unasked) all() (all []Unasked) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -148,7 +148,7 @@ func (u *unasked) close() {
 	u.mu.Unlock()
 }
 
-// rulesOf are the names of the limits of checks that decide.
+// rulesOf returns the names of the limits of the checks that decide.
 func rulesOf(checks []tidegate.Check) string {
 	var names []string
 	for i := range checks {

@@ -8,21 +8,21 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// traits are what may be done about a vector of checks besides asking for it.
+// traits say how a vector of checks may be treated.
 type traits uint8
 
 const (
-	// coalescible: requests for it may share a call.
+	// coalescible: requests for the vector may share a call.
 	coalescible traits = 1 << iota
-	// remembered: a remembered refusal may answer it. That goes for the vector; which
-	// of its checks can refuse so is said by deniable.
+	// remembered: a remembered refusal may answer the vector. deniable says of which of
+	// its checks refusals are remembered.
 	remembered
-	// slotted: it takes slots, which have a name.
+	// slotted: it takes slots, so each call needs a name for them.
 	slotted
 )
 
-// traitsOf tells the traits of checks. It is not ok if every store would return an error
-// for them, and rightly so.
+// traitsOf returns the traits of checks. It is not ok if checks are not valid, so that every
+// store would return an error.
 func traitsOf(checks []tidegate.Check) (t traits, ok bool) {
 	t, peeks, none := coalescible|remembered, true, false
 	for i := range checks {
@@ -31,27 +31,27 @@ func traitsOf(checks []tidegate.Check) (t traits, ok bool) {
 		if l == nil || c.Cost < 0 || c.Floor < 0 || l.Algorithm == tidegate.Deny || l.Identity() == "" {
 			return 0, false
 		}
-		// A refusal that counts has to be seen, and each copy has its own turn.
+		// The store must see a refusal that counts, and each copy has its own turn.
 		if l.CountRejected || c.MaxWait > 0 {
 			none = true
 		}
 		if c.Cost > 0 {
 			peeks = false
 		}
-		if c.Advisory || l.Algorithm == tidegate.Concurrency { // told, and named, one by one
+		if c.Advisory || l.Algorithm == tidegate.Concurrency { // Over, and the name of a slot, are per request
 			t &^= coalescible
 		}
 		if l.Algorithm == tidegate.Concurrency && c.Cost > 0 {
 			t |= slotted
 		}
-		if !c.Advisory && c.Cost > l.Capacity()-c.Floor { // which is what it has to be told
+		if !c.Advisory && c.Cost > l.Capacity()-c.Floor { // the store has to say that it can never fit
 			t &^= remembered
 		}
 		if l.Terms != nil {
 			if l.Terms.Handling.NoCoalesce {
 				t &^= coalescible
 			}
-			if l.Terms.Handling.Queue != nil { // by which limit it is refused decides whether it waits
+			if l.Terms.Handling.Queue != nil { // whether it waits depends on which limit refuses it
 				t &^= remembered
 			}
 		}
@@ -62,7 +62,7 @@ func traitsOf(checks []tidegate.Check) (t traits, ok bool) {
 	return t, true
 }
 
-// hash is equal for vectors that are.
+// hash returns the same number for equal vectors.
 func (n *Node) hash(checks []tidegate.Check) uint64 {
 	var sum uint64
 	for i := range checks {
@@ -75,8 +75,8 @@ func (n *Node) hash(checks []tidegate.Check) uint64 {
 	return sum
 }
 
-// same reports whether a and b ask for the same. MaxWait and Advisory are not set in
-// what goes together.
+// same reports whether a and b ask for the same. Coalescible vectors have neither MaxWait nor
+// Advisory set.
 func same(a, b []tidegate.Check) bool {
 	if len(a) != len(b) {
 		return false
@@ -90,8 +90,8 @@ func same(a, b []tidegate.Check) bool {
 	return true
 }
 
-// vector is checks with their keys in memory of its own: those of a caller are used
-// again as soon as it has an answer.
+// vector is checks with a copy of their keys: a caller reuses its own as soon as it has an
+// answer.
 type vector struct {
 	checks []tidegate.Check
 	keys   []byte

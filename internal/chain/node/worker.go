@@ -8,8 +8,8 @@ import (
 	"tidegate.dev/tidegate/internal/chain"
 )
 
-// workRest sends a call again, for those to whom its reply gave no answer, until all have
-// one.
+// workRest sends a call again for the waiters that its reply did not answer, until all have an
+// answer.
 func (n *Node) workRest(c *call) {
 	for c != nil {
 		stamp := n.stamp()
@@ -62,7 +62,7 @@ func (n *Node) send(c *call, stamp stamp, lag time.Duration) (copies int) {
 	return copies
 }
 
-// exchange asks the backend, once.
+// exchange sends asks to the backend, once.
 func (s *server) exchange(asks []chain.Ask, began time.Duration) error {
 	n := s.node
 	n.count.calls.Add(1)
@@ -93,8 +93,8 @@ func (n *Node) takeBatch(asks []chain.Ask) (err error) {
 	return n.inner.TakeBatch(n.contexts.late.get(n, n.o.Deadline+lateFor), asks)
 }
 
-// recovered turns a panic into an error: on a goroutine of ours nobody else could
-// recover from it.
+// recovered turns a panic into an error: on a goroutine of this package nobody else could recover
+// from it.
 func recovered(err *error) {
 	if p := recover(); p != nil {
 		*err = fmt.Errorf("the store panicked: %v", p)

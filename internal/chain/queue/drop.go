@@ -9,11 +9,11 @@ import (
 	"tidegate.dev/tidegate/internal/algo"
 )
 
-// errDropped is told to who has lost its turn to a request that came later; see
+// errDropped is returned to a waiter that has lost its turn to a later request; see
 // [tidegate.Queue].DropOldest.
 var errDropped = errors.New("queue: a later request has the place")
 
-// drops returns the check whose booked queue was full, if its rule has the oldest make room.
+// drops returns the check whose booked queue was full, if its rule says DropOldest; otherwise nil.
 func drops(checks []tidegate.Check, d *tidegate.Decision) *tidegate.Check {
 	c := booked(checks)
 	if c == nil || c.Unattended || c.Cost <= 0 || c.Limit.Terms == nil || d.Never || d.Err != nil || d.Limit == nil {
@@ -25,10 +25,10 @@ func drops(checks []tidegate.Check, d *tidegate.Decision) *tidegate.Check {
 	return c
 }
 
-// takeOver gives the request a turn of those that wait here, at the end of the queue: the first
-// of them is dropped, and the others move up. The store was asked and has refused; it is asked
-// again about the other limits of the request alone. Where nobody waits here that costs
-// as much, the refusal stands.
+// takeOver queues a request that the store has refused, in place of the oldest waiter in this
+// process: that waiter is dropped, the others move up by a turn, and the request gets the last
+// turn. The store is asked again, but only about the other limits of the request. The refusal
+// stands if no waiter here has the same cost.
 func (s *Store) takeOver(ctx context.Context, checks []tidegate.Check, c *tidegate.Check, refused tidegate.Decision) (tidegate.Decision, error) {
 	others := without(checks, c)
 	d := tidegate.Decision{OK: true, Granted: 1, Limit: c.Limit}
@@ -62,7 +62,7 @@ func (s *Store) takeOver(ctx context.Context, checks []tidegate.Check, c *tidega
 	return d, nil
 }
 
-// without returns the checks but c, which is one of them.
+// without returns checks except c, which is one of them.
 func without(checks []tidegate.Check, c *tidegate.Check) []tidegate.Check {
 	others := make([]tidegate.Check, 0, len(checks))
 	for i := range checks {
@@ -73,14 +73,14 @@ func without(checks []tidegate.Check, c *tidegate.Check) []tidegate.Check {
 	return others
 }
 
-// dropped is the answer to who has lost its turn. Its other charges, of others, go back: a
-// refusal charges nothing.
+// dropped returns the refusal for a waiter that has lost its turn, and gives back what it was
+// charged for others, its other checks: a refusal charges nothing.
 func (s *Store) dropped(ctx context.Context, q *turnQueue, others []tidegate.Check, c *tidegate.Check, d *tidegate.Decision) tidegate.Decision {
 	s.giveBack(ctx, d.Receipt, others)
 	return tidegate.Decision{Limit: c.Limit, RetryAfter: q.nextIn(), Receipt: d.Receipt, Queued: true}
 }
 
-// giveBack returns what a Take has charged; if the store fails, it stays charged.
+// giveBack returns what a Take has charged. If the store fails, it stays charged.
 func (s *Store) giveBack(ctx context.Context, taken tidegate.Receipt, charged []tidegate.Check) {
 	var back []tidegate.Check
 	for _, c := range charged {
@@ -94,9 +94,9 @@ func (s *Store) giveBack(ctx context.Context, taken tidegate.Receipt, charged []
 	}
 }
 
-// replaceFirst drops who waits longest and returns a waiter with the turn that is free then; nil if
-// the first is of another cost. taken is when the newcomer was charged elsewhere; if it was not,
-// it is written, as if the turn had been booked now.
+// replaceFirst drops the first waiter, and returns a new waiter with the turn that becomes free; nil
+// if the first has another cost. taken is the receipt of the new waiter's other charges; if charged
+// is false there are none, and taken is set as if the turn had been booked now.
 func (q *turnQueue) replaceFirst(cost int64, charged bool, taken *tidegate.Receipt) *waiter {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -118,7 +118,7 @@ func (q *turnQueue) replaceFirst(cost int64, charged bool, taken *tidegate.Recei
 	return w
 }
 
-// nextIn is when the next leaves the queue, and makes room.
+// nextIn returns in how long the next waiter leaves the queue and makes room.
 func (q *turnQueue) nextIn() time.Duration {
 	q.mu.Lock()
 	defer q.mu.Unlock()

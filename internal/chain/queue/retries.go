@@ -20,25 +20,25 @@ type retryQueues struct {
 	byID map[queueID]*retryQueue // under mu: those with somebody in them
 }
 
-// retryQueue is who waits for one counter.
+// retryQueue is the requests that wait for one counter.
 type retryQueue struct {
 	waiters []*member         // under retryQueues.mu, in the order they came
-	refused tidegate.Decision // under retryQueues.mu: what the first was last told
+	refused tidegate.Decision // under retryQueues.mu: the last refusal of the first
 	until   time.Time         // under retryQueues.mu: when the first asks again
 }
 
 // member is a request in a retryQueue.
 type member struct {
 	first   chan struct{} // closed when it is the first
-	dropped chan struct{} // closed when it has lost its place to who came last
+	dropped chan struct{} // closed when it has lost its place to a later request
 }
 
 // take asks the store, unless others wait already, and waits in the queue if the limit of c
-// refuses.
+// refuses the request.
 func (r *retryQueues) take(ctx context.Context, store tidegate.Store, checks []tidegate.Check, c *tidegate.Check) (tidegate.Decision, error) {
 	terms := c.Limit.Terms.Handling.Queue
 	id := queueOf(c)
-	id.capacity = c.Limit.Capacity() // a limit that was raised must not wait for those of before
+	id.capacity = c.Limit.Capacity() // after a limit was raised, requests must not wait behind earlier ones
 	arrived := time.Now()
 	if !r.busy(id) {
 		d, err := store.Take(ctx, checks, 1)
@@ -58,8 +58,8 @@ func (r *retryQueues) take(ctx context.Context, store tidegate.Store, checks []t
 	return r.waitInQueue(ctx, store, checks, c, id, m, arrived)
 }
 
-// mayWait reports whether a request that was refused with d may wait: the limit that has the
-// queue refused it, and for no longer than most.
+// mayWait reports whether a request that was refused with d may wait: the limit with the queue has
+// refused it, and RetryAfter is at most most.
 func mayWait(ctx context.Context, d *tidegate.Decision, c *tidegate.Check, most time.Duration) bool {
 	if d.Never || d.Err != nil || d.Limit == nil || !waitsInQueueOf(d.Limit, c.Limit) || askIn(d) > most {
 		return false
@@ -68,8 +68,8 @@ func mayWait(ctx context.Context, d *tidegate.Decision, c *tidegate.Check, most 
 	return !ok || time.Until(deadline) >= askIn(d)
 }
 
-// waitsInQueueOf reports whether requests that l refuses wait in the queue of owner: l is that
-// limit, or the one from before in whose place that has come.
+// waitsInQueueOf reports whether requests that l refuses wait in the queue of owner: l is owner, or
+// owner is its Successor.
 func waitsInQueueOf(l, owner *tidegate.Limit) bool {
 	if l.Identity() == owner.Identity() {
 		return true
@@ -77,11 +77,11 @@ func waitsInQueueOf(l, owner *tidegate.Limit) bool {
 	return l.Terms != nil && l.Terms.Handling.Successor != nil && l.Terms.Handling.Successor.Identity() == owner.Identity()
 }
 
-// slotEvery is how often the first in a queue asks for a slot: whoever has one may
-// give it back at any moment, long before its lease runs out.
+// slotEvery is how often the first in a queue asks for a slot: one may be given back at any
+// moment, long before its lease runs out.
 const slotEvery = 20 * time.Millisecond
 
-// askIn is when to ask again.
+// askIn returns in how long to ask again after d.
 func askIn(d *tidegate.Decision) time.Duration {
 	if d.Limit.Algorithm == tidegate.Concurrency {
 		return min(d.RetryAfter, slotEvery)
@@ -95,8 +95,8 @@ func (r *retryQueues) busy(id queueID) bool {
 	return r.byID[id] != nil
 }
 
-// join takes a place at the end, or reports that there is none. d is what the
-// store said to a request that found no queue; nil if there is one.
+// join adds a request at the end of the queue, or reports that the queue is full. d is the
+// refusal of a request that found no queue; it is nil if there must be one already.
 func (r *retryQueues) join(id queueID, terms *tidegate.Queue, d *tidegate.Decision) (m *member, full bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -107,7 +107,7 @@ func (r *retryQueues) join(id queueID, terms *tidegate.Queue, d *tidegate.Decisi
 			return nil, true
 		}
 		q.waiters = append(q.waiters, m)
-		for int64(len(q.waiters)) > terms.Places { // one, or more if there were more places before
+		for int64(len(q.waiters)) > terms.Places { // more than one if Places was reduced
 			close(q.waiters[0].dropped)
 			q.remove(0)
 		}
@@ -131,7 +131,7 @@ func (r *retryQueues) join(id queueID, terms *tidegate.Queue, d *tidegate.Decisi
 	return m, false
 }
 
-// turnedAway is the answer to who finds no place, or has waited long enough.
+// turnedAway returns the refusal for a request that finds no place, or has waited long enough.
 func (r *retryQueues) turnedAway(id queueID) tidegate.Decision {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -180,15 +180,16 @@ func (r *retryQueues) waitInQueue(ctx context.Context, store tidegate.Store, che
 	}
 }
 
-// refusal is turnedAway for a request that waited, in terms of the limit of c, which may be
-// that of another tier than the first's.
+// refusal is turnedAway for a request that has waited. It is about the limit of c, which may be of
+// another tier than that of the first waiter.
 func (r *retryQueues) refusal(id queueID, c *tidegate.Check) tidegate.Decision {
 	d := r.turnedAway(id)
 	d.Limit, d.Queued = c.Limit, true
 	return d
 }
 
-// again is when to ask; at once if the queue is gone, which only a dropped waiter may find.
+// again returns when the first may ask again; at once if the queue is gone, which only a dropped
+// waiter can find.
 func (r *retryQueues) again(id queueID) time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -206,7 +207,7 @@ func (r *retryQueues) noteRefusal(id queueID, d *tidegate.Decision) {
 	}
 }
 
-// leave takes m out, unless it was dropped; whoever is first then asks at once.
+// leave removes m, unless it was dropped. The waiter that is first after that asks at once.
 func (r *retryQueues) leave(id queueID, m *member) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -223,7 +224,7 @@ func (r *retryQueues) leave(id queueID, m *member) {
 	}
 }
 
-// remove takes out who has place i.
+// remove removes the waiter at index i.
 func (q *retryQueue) remove(i int) {
 	q.waiters = slices.Delete(q.waiters, i, i+1)
 	if i == 0 && len(q.waiters) > 0 {

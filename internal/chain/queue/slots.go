@@ -19,20 +19,20 @@ func slotsOf(checks []tidegate.Check) (slots []tidegate.Check) {
 	return slots
 }
 
-// freeSlots frees the slots of a request that leaves before its turn, which nobody else knows of.
-// Its other charges stand, as those of any request whose client leaves.
+// freeSlots frees the slots of a request that leaves before its turn; nobody else could. Its other
+// charges stand, as for any request whose client leaves.
 func (s *Store) freeSlots(ctx context.Context, r tidegate.Receipt, checks []tidegate.Check) {
 	slots := slotsOf(checks)
 	for i := range slots {
 		slots[i].Cost = -slots[i].Cost
 	}
 	if len(slots) > 0 {
-		_ = s.Adjust(ctx, r, slots) // not reached: until their lease runs out
+		_ = s.Adjust(ctx, r, slots) // if it fails, they are free when their lease runs out
 	}
 }
 
-// renewSlots keeps the slots of a request that waits for its turn, which may take longer than their
-// lease, until stop is called.
+// renewSlots renews the slots of a request while it waits for its turn, which may take longer than
+// their lease, until stop is called.
 func (s *Store) renewSlots(ctx context.Context, r tidegate.Receipt, checks []tidegate.Check) (stop func()) {
 	slots := slotsOf(checks)
 	if len(slots) == 0 {
@@ -48,7 +48,7 @@ func (s *Store) renewSlots(ctx context.Context, r tidegate.Receipt, checks []tid
 	})
 }
 
-// repeat calls f every so often until stop is called.
+// repeat calls f again and again, with a pause of every, until stop is called.
 func repeat(clock Clock, every time.Duration, f func()) (stop func()) {
 	var mu sync.Mutex
 	var alarm Alarm

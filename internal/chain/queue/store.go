@@ -68,7 +68,7 @@ func (s *Store) Take(ctx context.Context, checks []tidegate.Check, n int) (tideg
 	return s.awaitTurn(ctx, checks, d, err)
 }
 
-// awaitTurn waits for the turn that d says was booked, if one was.
+// awaitTurn waits for the turn that was booked with d, if one was.
 func (s *Store) awaitTurn(ctx context.Context, checks []tidegate.Check, d tidegate.Decision, err error) (tidegate.Decision, error) {
 	if err != nil || !d.OK || d.Wait == 0 {
 		return d, err
@@ -88,7 +88,7 @@ func (s *Store) awaitTurn(ctx context.Context, checks []tidegate.Check, d tidega
 	return d, nil
 }
 
-// MaxBatch implements chain.Backend: what waits is taken one by one.
+// MaxBatch implements chain.Backend: requests that may wait are decided one by one.
 func (s *Store) MaxBatch() int { return 1 }
 
 // TakeBatch implements chain.Backend.
@@ -112,8 +112,8 @@ func queued(checks []tidegate.Check) *tidegate.Check {
 	return nil
 }
 
-// booked is the check that was booked ahead, or nil when there are several: then
-// nobody can tell whose turn it is that is waited for.
+// booked returns the check that was booked ahead; nil if there are several, because it is then
+// not known which of them has the turn.
 func booked(checks []tidegate.Check) (one *tidegate.Check) {
 	for i := range checks {
 		c := &checks[i]
@@ -135,12 +135,12 @@ func isBucket(l *tidegate.Limit) bool {
 // Waiting returns how many requests wait.
 func (s *Store) Waiting() int64 { return s.turns.waiting.Load() + s.retries.waiting.Load() }
 
-// queueID names the queue of a check: one per counter and floor. A request that may take more
-// does not wait behind one that has to leave some.
+// queueID names the queue of a check: there is one per counter and floor. A request with a lower
+// floor does not wait behind one with a higher floor.
 type queueID struct {
 	identity, key string
 	floor         int64
-	capacity      int64 // of the limit, where turns are not booked; else 0
+	capacity      int64 // of the limit, if turns are not booked; otherwise 0
 }
 
 func queueOf(c *tidegate.Check) queueID {

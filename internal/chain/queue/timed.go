@@ -8,8 +8,9 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// Time has took told how long the store below takes to decide, without the time in a queue: of the
-// next decision whenever next is set, which is cleared then. It is called before Take, and returns s.
+// Time makes s measure decisions of the store below, without the time in a queue: whenever next is
+// set, s clears it and calls took with the duration of its next decision. Call Time before Take. It
+// returns s.
 func (s *Store) Time(next *atomic.Bool, took func(time.Duration)) *Store {
 	s.next, s.took = next, took
 	return s
@@ -18,8 +19,8 @@ func (s *Store) Time(next *atomic.Bool, took func(time.Duration)) *Store {
 // due reports whether this decision is timed.
 func (s *Store) due() bool { return s.next != nil && s.next.Load() && s.next.Swap(false) }
 
-// timed is the store below, for requests that may wait in a queue. Others do without it: each layer
-// copies every decision.
+// timed is the store below with measurements, for requests that may wait in a queue. Other requests do
+// not use it, because each layer costs a copy of every decision.
 type timed struct{ *Store }
 
 // Take implements tidegate.Store.

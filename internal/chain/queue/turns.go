@@ -12,7 +12,7 @@ import (
 	"tidegate.dev/tidegate/internal/algo"
 )
 
-// turns are the queues of buckets: everybody in them has a turn that is booked.
+// turns are the queues of buckets: every waiter in them has a booked turn.
 type turns struct {
 	clock   Clock
 	waiting atomic.Int64
@@ -21,8 +21,8 @@ type turns struct {
 	byID map[queueID]*turnQueue // under mu: those with somebody in them
 }
 
-// turnQueue is who waits for one counter. The turns belong to this process; who
-// has which may change, as long as nobody leaves later than promised.
+// turnQueue is the waiters for one counter. The turns belong to this process, which may exchange
+// them among waiters, as long as nobody leaves later than promised.
 type turnQueue struct {
 	clock Clock
 	store tidegate.Store
@@ -34,16 +34,16 @@ type turnQueue struct {
 	users   int       // under turns.mu: requests that hold this queue
 }
 
-// turn is a departure: when it comes here, and its name in the store.
+// turn is a booked turn: when it is due by the clock of this process, and its receipt.
 type turn struct {
 	due   time.Time
 	taken tidegate.Receipt
 	cost  int64
 }
 
-// like reports whether whoever has t may have other instead: as many events, booked in
-// the same counters. Those of the store are the same for all; it names itself as the Instance only
-// to those who hold slots as well.
+// like reports whether t and other can be exchanged: they are for as many events, booked in the
+// same counters. Instance is not compared with that of a shared store, which sets it only for
+// requests that also hold slots.
 func (t turn) like(other turn) bool {
 	if t.cost != other.cost || t.taken.Origin != other.taken.Origin {
 		return false
@@ -54,13 +54,13 @@ func (t turn) like(other turn) bool {
 type waiter struct {
 	turn    turn
 	called  chan struct{} // closed when it is time
-	dropped chan struct{} // closed when it has lost its turn to who came last
+	dropped chan struct{} // closed when it has lost its turn to a later request
 }
 
 func newWaiter(t turn) *waiter { return &waiter{t, make(chan struct{}), make(chan struct{})} }
 
-// wait returns when the turn booked by d has come, or an earlier one that somebody
-// gave up, and how long after the booking that is. A waiter that leaves before gives up
+// wait waits until the turn booked by d comes, or an earlier one that another waiter has given up.
+// It returns how long after the booking the turn is due. A waiter whose ctx ends before gives up
 // its turn.
 func (t *turns) wait(ctx context.Context, store tidegate.Store, c *tidegate.Check, d *tidegate.Decision) (time.Duration, *turnQueue, error) {
 	t.waiting.Add(1)
@@ -79,7 +79,7 @@ func (t *turns) wait(ctx context.Context, store tidegate.Store, c *tidegate.Chec
 	return waited, q, err
 }
 
-// await returns when w is called, and how long after the charge of d its turn was.
+// await waits until w is called, and returns how long after the charge of d its turn is due.
 func (q *turnQueue) await(ctx context.Context, w *waiter, d *tidegate.Decision) (time.Duration, error) {
 	select {
 	case <-w.called:
@@ -118,8 +118,8 @@ func (t *turns) leave(id queueID, q *turnQueue) {
 	}
 }
 
-// join puts w where its turn is: two who booked at once may come here in either
-// order.
+// join adds w in the order of turns: two requests that booked at the same time may come here in
+// either order.
 func (q *turnQueue) join(w *waiter) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -145,9 +145,9 @@ func (q *turnQueue) callNext() {
 	q.callLocked()
 }
 
-// callLocked lets the first go if its time has come, and otherwise sets the alarm
-// for it. Each waiter that goes calls the next: after a pause of the machine, late waiters
-// then go one after the other, and not in the order of the scheduler.
+// callLocked lets the first waiter go if its turn has come, and otherwise sets the timer for it.
+// Each waiter that goes calls the next: so after a pause of the machine, late waiters still go in
+// their order, not in that of the scheduler.
 func (q *turnQueue) callLocked() {
 	if len(q.waiters) == 0 {
 		return
@@ -166,9 +166,9 @@ func (q *turnQueue) callLocked() {
 	q.timer = q.clock.AfterFunc(in, q.callNext)
 }
 
-// giveUp takes w out of the queue. Those behind it move up by one turn, up to the
-// first that is not alike; the turn that nobody has then goes back to the
-// store, which takes it if it is its last.
+// giveUp removes w from the queue. The waiters behind it move up by one turn, up to the first
+// whose turn is not like the others; the turn that is left over goes back to the store, which
+// frees it if it is the last one there.
 func (q *turnQueue) giveUp(ctx context.Context, w *waiter) {
 	q.mu.Lock()
 	select {
@@ -180,16 +180,16 @@ func (q *turnQueue) giveUp(ctx context.Context, w *waiter) {
 	free := w.turn
 	if i := slices.Index(q.waiters, w); i >= 0 {
 		free = q.freeLocked(i)
-	} // else its turn came at the same moment: it is used up unless it still counts
+	} // otherwise its turn has just come: the store frees it only if it still counts
 	q.callLocked()
 	q.mu.Unlock()
 	back := q.check
 	back.Cost = -free.cost
-	_ = q.store.Adjust(ctx, free.taken, []tidegate.Check{back}) // not reached: a hole in the queue
+	_ = q.store.Adjust(ctx, free.taken, []tidegate.Check{back}) // if it fails, the turn stays unused
 }
 
-// freeLocked takes out who is at i, lets those behind move up, and returns the turn that nobody
-// has then.
+// freeLocked removes the waiter at i, lets those behind it move up, and returns the turn that is left
+// over.
 func (q *turnQueue) freeLocked(i int) (free turn) {
 	free = q.waiters[i].turn
 	for j := i + 1; j < len(q.waiters) && q.waiters[j].turn.like(free); j++ {

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// cursor is how far a region has been told, of which data set and to which.
+// cursor says up to which change another region has everything, in terms of both data sets.
 type cursor struct {
 	since          int64
-	all            bool // everything is being told, whatever region it is of
+	all            bool // counts of all regions are being sent, not only those of this one
 	source, target string
 }
 
@@ -17,7 +17,7 @@ func (c cursor) String() string {
 	return fmt.Sprintf("%d %t %s %s", c.since, c.all, c.source, c.target)
 }
 
-// parseCursor reads what was saved. What cannot be read means that everything is told once more.
+// parseCursor reads what String wrote. If it cannot, everything is sent once more.
 func parseCursor(text string) cursor {
 	if fields := strings.Split(text, " "); len(fields) == 4 {
 		since, err := strconv.ParseInt(fields[0], 10, 64)

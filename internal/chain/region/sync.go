@@ -10,7 +10,7 @@ import (
 	"tidegate.dev/tidegate/internal/chain"
 )
 
-// Other is a region that is told what is counted in this one.
+// Other is another region, to which the counts of this one are sent.
 type Other struct {
 	Name  string
 	Store chain.Regions // of that region
@@ -21,25 +21,25 @@ type Options struct {
 	// Name is that of this region, and Store its store.
 	Name  string
 	Store chain.Regions
-	// Others are told what is counted here.
+	// Others are the regions to send to.
 	Others []Other
-	// OnTrouble is told when a region cannot be told, and with nil when it can again; from a goroutine
-	// for each region. nil means that nobody is.
+	// OnTrouble, unless nil, is called when a region cannot be reached, and with a nil error when it
+	// can again. It is called from one goroutine for each region.
 	OnTrouble func(region string, err error)
-	// OnTooLarge is told how many of the counters that have changed are too large for a region to be
-	// told of, when there are some, at most once a minute; nil means that nobody is.
+	// OnTooLarge, unless nil, is called with how many of the changed counters are too large to be sent
+	// to a region, if there are some, at most once a minute.
 	OnTooLarge func(region string, counters int)
 }
 
-// Syncer tells other regions what is counted in this one. Of several Syncers, one at a time does; if
+// Syncer sends the counts of this region to others. Of several Syncers, only one at a time sends; if
 // two ever do, nothing is counted twice. Use [Sync].
 type Syncer struct {
 	stop    context.CancelFunc
 	tellers sync.WaitGroup
 }
 
-// Sync begins to tell other regions, each by itself: one that does not answer holds up no other. Close it
-// at the end.
+// Sync begins to send to other regions, independently of each other: one that does not answer holds up
+// no other. Close the Syncer at the end.
 func Sync(o Options) *Syncer {
 	ctx, stop := context.WithCancel(context.Background())
 	s := &Syncer{stop: stop}
@@ -56,22 +56,23 @@ func (s *Syncer) Close() {
 	s.tellers.Wait()
 }
 
-// teller tells one region. All that it knows is also in the stores: another one goes on where it ended.
+// teller sends to one region. All that it knows is also in the stores, so that another one can go on
+// where it has ended.
 type teller struct {
 	o      *Options
 	to     Other
 	holder [2]uint64
 
-	known  bool      // cursor is what was saved last, or is later
-	cursor cursor    // how far the other region has been told
-	saved  cursor    // and how far the store knows that
-	all    time.Time // everything before that has been told; zero means this is not known
+	known  bool      // cursor is at least as new as what was saved last
+	cursor cursor    // up to what the other region has everything
+	saved  cursor    // the cursor that the store has
+	all    time.Time // everything before this was sent; zero means not known
 
 	failed   int
 	tooLarge time.Time // when OnTooLarge was last called
 }
 
-// run tells the region until ctx ends.
+// run sends changes to the region until ctx ends.
 func (t *teller) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		pause, err := t.tellChanges(ctx)
@@ -89,7 +90,7 @@ func (t *teller) run(ctx context.Context) {
 	}
 }
 
-// note tells of trouble that begins or ends.
+// note calls OnTrouble when trouble begins or ends.
 func (t *teller) note(err error) {
 	was := t.failed
 	if t.failed++; err == nil {
@@ -100,28 +101,28 @@ func (t *teller) note(err error) {
 	}
 }
 
-// jitter is about as long, so that several do not go on in step.
+// jitter returns three quarters to five quarters of d, so that several processes do not run in step.
 func jitter(d time.Duration) time.Duration { return d*3/4 + rand.N(d/2) }
 
-// nothing is a change after which there are none.
+// nothing is a change number above all others: a feed since then has no counters.
 const nothing = 1 << 52
 
-// tellChanges tells what has changed, as much as one call has room for. It returns after which pause the next
-// one is due.
+// tellChanges sends what has changed, as much as one call has room for. It returns the pause until the
+// next call.
 func (t *teller) tellChanges(ctx context.Context) (pause time.Duration, err error) {
 	began := time.Now()
 	feed, err := t.feed(ctx)
 	switch {
 	case err != nil:
 		return 0, err
-	case !feed.Held: // somebody else tells it
+	case !feed.Held: // another process sends to it
 		t.known, t.all = false, time.Time{}
 		return jitter(hold / 4), nil
 	case !t.known:
 		t.known, t.cursor = true, parseCursor(feed.Saved)
 		t.saved = t.cursor
 		return 0, nil
-	case feed.DataSet != t.cursor.source: // what was told may be gone here, and changes have other numbers
+	case feed.DataSet != t.cursor.source: // this store may have lost data, and changes have new numbers
 		t.cursor = cursor{all: true, source: feed.DataSet, target: t.cursor.target}
 		return 0, nil
 	}
@@ -129,7 +130,7 @@ func (t *teller) tellChanges(ctx context.Context) (pause time.Duration, err erro
 	switch {
 	case err != nil:
 		return 0, err
-	case welcome.DataSet != t.cursor.target: // it has lost what it was told, or may have
+	case welcome.DataSet != t.cursor.target: // the other store has lost its data, or may have
 		t.cursor = cursor{all: true, source: feed.DataSet, target: welcome.DataSet}
 		t.all = time.Time{}
 		return 0, nil
@@ -146,7 +147,7 @@ func (t *teller) tellChanges(ctx context.Context) (pause time.Duration, err erro
 	return max(Interval-time.Since(began), 0), nil
 }
 
-// feed asks what has changed.
+// feed asks the store of this region what has changed.
 func (t *teller) feed(ctx context.Context) (chain.Feed, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
@@ -165,7 +166,7 @@ func (t *teller) feed(ctx context.Context) (chain.Feed, error) {
 	return f, err
 }
 
-// merge tells what has changed.
+// merge sends counters to the other region.
 func (t *teller) merge(ctx context.Context, counters []chain.Replica) (chain.Welcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()

@@ -23,17 +23,17 @@ type Watch struct {
 // watched is one region.
 type watched struct {
 	name  string
-	until atomic.Int64 // what it has counted until then is known here, in ns since the start
-	heard atomic.Bool  // of it, ever
-	last  time.Time    // when it was, by the clock of the store; only look uses it
+	until atomic.Int64 // its counts up to this time are known here, in ns since start
+	heard atomic.Bool  // it was ever heard of
+	last  time.Time    // Regions.Heard at the last look, by the clock of the store; only look uses it
 }
 
-// Status is how far what is known of a region is behind.
+// Status is how far behind the counts of a region are here.
 type Status struct {
 	Name string
-	// Lag is how old the oldest thing is that may be missing here.
+	// Lag is the age of the oldest count that may be missing here.
 	Lag time.Duration
-	// Heard: the store knows when it was heard of; otherwise Lag counts from when the Watch began.
+	// Heard: the store knows when it last heard of the region; otherwise Lag counts from NewWatch.
 	Heard bool
 	// CutOff: it was not heard of for PartitionAfter.
 	CutOff bool
@@ -69,7 +69,7 @@ func (w *Watch) run(ctx context.Context) {
 	}
 }
 
-// look asks the store. Without an answer, what is known grows older.
+// look asks the store. If there is no answer, Lag grows.
 func (w *Watch) look(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, watchEvery)
 	defer cancel()
@@ -78,7 +78,7 @@ func (w *Watch) look(ctx context.Context) {
 	cutOff := false
 	for i := range w.others {
 		one := &w.others[i]
-		// What is known already says nothing new, however the clock of the store was set since.
+		// An unchanged time says nothing new, even if the clock of the store was set.
 		if heard, ok := at[one.name]; err == nil && ok && !heard.Equal(one.last) {
 			until := int64(asked - max(now.Sub(heard), 0)) // may be before the start
 			if one.heard.Load() {
@@ -96,7 +96,7 @@ func (w *Watch) look(ctx context.Context) {
 // CutOff reports whether there is a region that has not been heard of for PartitionAfter.
 func (w *Watch) CutOff() bool { return w.cutOff.Load() }
 
-// All is how far each region is behind.
+// All returns the status of each region.
 func (w *Watch) All() []Status {
 	all := make([]Status, len(w.others))
 	for i := range w.others {

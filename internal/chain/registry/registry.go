@@ -1,10 +1,10 @@
 // Package registry counts the instances that share the counters. Each instance sends a
-// heartbeat every few seconds to a roll that all can reach; one that has been silent for
-// a while is no longer counted.
+// heartbeat every few seconds to a roll that all can reach; an instance that has been silent
+// for a while is no longer counted.
 //
-// While the roll cannot be reached, the number stays as it was: instances that lost the
-// roll together keep their shares. After an outage the number does not shrink before the
-// roll has said so for a while, because all instances have to come back first.
+// While the roll cannot be reached, the number stays as it was, so that instances keep their
+// shares. After an outage the number shrinks only when the roll has said so for a while,
+// because all instances have to come back first.
 //
 // Start with [Join].
 package registry
@@ -27,31 +27,30 @@ const (
 	DefaultTTL   = 10 * time.Second
 )
 
-// Roll is where instances say that they are there.
+// Roll lists the instances that send heartbeats.
 type Roll interface {
-	// Beat says that an instance is there, and returns how many are. With a number and an
-	// error, parts of the roll have not answered and the others have.
+	// Beat sends a heartbeat, and returns how many instances are live. It may return a
+	// Roster together with an error: then only parts of the roll have answered.
 	Beat(ctx context.Context, h chain.Heartbeat) (chain.Roster, error)
-	// Leave says that id is gone.
+	// Leave removes the instance id.
 	Leave(ctx context.Context, id string) error
 }
 
 // Options of [Join]. Every field has a default.
 type Options struct {
-	// Every is about how often an instance says that it is there; 0 means
-	// DefaultEvery.
+	// Every is about how often a heartbeat is sent; 0 means DefaultEvery.
 	Every time.Duration
-	// TTL is after how long without a word it is counted no longer, and for how
-	// long after an outage the roll must say that there are fewer; 0 means DefaultTTL.
-	// Calls of the roll have half of Every.
+	// TTL is how long after its last heartbeat an instance still counts, and how long
+	// after an outage the roll must say that there are fewer; 0 means DefaultTTL. Calls of
+	// the roll may take half of Every.
 	TTL time.Duration
 	// About returns what this instance tells the others about itself, with each beat; nil
 	// means nothing.
 	About func() string
-	// OnClock is told how the clocks compare, after each beat that was answered, from one
-	// goroutine; nil means that nobody is.
+	// OnClock, unless nil, is called with how the clocks compare, after each heartbeat that
+	// was answered, from one goroutine.
 	OnClock func(chain.Clock)
-	// OnBeat is told how each beat went, from one goroutine; nil means nobody is.
+	// OnBeat, unless nil, is called with the result of each heartbeat, from one goroutine.
 	OnBeat func(err error)
 }
 
@@ -69,7 +68,7 @@ type Registry struct {
 	once   sync.Once
 }
 
-// Join is New, and says at once that this process is there.
+// Join returns a Registry of which this process is a member at once.
 func Join(roll Roll, o Options) *Registry {
 	f := New(roll, o)
 	f.Join()
@@ -89,7 +88,7 @@ func New(roll Roll, o Options) *Registry {
 	return f
 }
 
-// Join says that this process is there, from now on until Close.
+// Join sends heartbeats from now on, until Close.
 func (f *Registry) Join() {
 	f.joined.Do(func() {
 		ctx, stop := context.WithCancel(context.Background())
@@ -98,7 +97,7 @@ func (f *Registry) Join() {
 	})
 }
 
-// Beat has the next beat sent at once: what this instance tells about itself has changed.
+// Beat sends the next heartbeat at once. Call it when Options.About returns something new.
 func (f *Registry) Beat() {
 	select {
 	case f.soon <- struct{}{}:
@@ -106,14 +105,14 @@ func (f *Registry) Beat() {
 	}
 }
 
-// ID is the name of this instance in the roll, another one in every process.
+// ID returns the name of this instance in the roll, which differs in every process.
 func (f *Registry) ID() string { return f.id }
 
-// Size is how many instances there are, as far as is known: at least this one.
+// Size returns how many instances there are, as far as is known: at least this one.
 func (f *Registry) Size() int { return f.is.Load().size }
 
-// Membership is Size, and the rank of this instance among them, from 0 on, by one look; -1
-// while the roll has not said it.
+// Membership returns Size and the rank of this instance, from 0, both of the same moment. The
+// rank is -1 while it is not known.
 func (f *Registry) Membership() (size, rank int) {
 	is := f.is.Load()
 	return is.size, is.rank
@@ -122,11 +121,10 @@ func (f *Registry) Membership() (size, rank int) {
 // membership is what is known of the instances.
 type membership struct{ size, rank int }
 
-// Assume says how many there are, before Join: a predecessor knew.
+// Assume sets how many there are, as a predecessor knew. Call it before Join.
 func (f *Registry) Assume(size int) { f.is.Store(&membership{max(size, 1), -1}) }
 
-// Close leaves the roll, if that can be reached, and returns when it is done, after
-// half of Every at the latest.
+// Close leaves the roll, if that can be reached. It waits for that, at most for half of Every.
 func (f *Registry) Close() {
 	f.once.Do(func() {
 		if f.stop == nil { // it never joined
@@ -134,13 +132,13 @@ func (f *Registry) Close() {
 		}
 		f.stop()
 		f.done.Wait()
-		_ = f.ask(context.Background(), func(ctx context.Context) error { // else it is missed after a while
+		_ = f.ask(context.Background(), func(ctx context.Context) error { // if it fails, TTL removes this instance
 			return f.roll.Leave(ctx, f.id)
 		})
 	})
 }
 
-// beat is the goroutine of a Registry.
+// beat is the goroutine of a Registry: it sends heartbeats until ctx ends.
 func (f *Registry) beat(ctx context.Context) {
 	known := tally{size: f.Size()}
 	start, first := time.Now(), true
@@ -158,7 +156,7 @@ func (f *Registry) beat(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		var roster chain.Roster // of nobody if nothing was answered in time
+		var roster chain.Roster // stays empty if there is no answer in time
 		if r := answer.Load(); r != nil {
 			roster = *r
 		}
@@ -176,9 +174,9 @@ func (f *Registry) beat(ctx context.Context) {
 		}
 		if first && roster.Live > 0 && f.o.About != nil {
 			first = false
-			f.Beat() // what the answer has shown is to be told, too
+			f.Beat() // OnClock may have changed what About returns
 		}
-		// Between half of it and it, so that instances do not beat together.
+		// A random pause from Every/2 to Every, so that instances do not beat together.
 		timer := time.NewTimer(f.o.Every/2 + mathrand.N(f.o.Every/2+1))
 		select {
 		case <-timer.C:
@@ -194,8 +192,8 @@ func (f *Registry) beat(ctx context.Context) {
 // errSilent is the reason when the roll does not answer and does not heed its context.
 var errSilent = errors.New("the roll does not answer")
 
-// ask calls the roll and leaves it behind when time is up, whatever it does; it is not
-// called again before it has returned.
+// ask calls the roll, and stops waiting when the time is up, even if the call does not return.
+// It makes no other call before that one has returned.
 func (f *Registry) ask(ctx context.Context, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, f.o.Every/2)
 	defer cancel()

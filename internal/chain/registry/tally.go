@@ -6,8 +6,8 @@ import (
 	"tidegate.dev/tidegate/internal/chain"
 )
 
-// tally is how many there are believed to be. It is a value: step takes it from one
-// beat to the next, and reads no clock.
+// tally is how many instances there are believed to be. It is a value: step returns the next
+// one, and reads no clock.
 type tally struct {
 	size int
 
@@ -15,16 +15,17 @@ type tally struct {
 	intact bool
 	from   time.Duration
 
-	// How many the roll has counted at most since it says that there are fewer.
+	// While the roll says that there are fewer (fewer), since when, and the most that it has
+	// counted since then.
 	fewer bool
 	since time.Duration
 	most  int
 }
 
-// step is the tally after a beat that was answered with r at now, or failed, or both. More
-// are believed at once: shares that are too small admit too little for a moment, shares that
-// are too large admit too much. Fewer are believed at once by a roll that has been whole for
-// a while: nobody who is still there can be missing in it.
+// step returns the tally after a heartbeat that was answered with r at now, or failed with err,
+// or both. A higher number is adopted at once: shares that are too small admit too little for a
+// moment, but shares that are too large admit too much. A lower number is adopted at once only
+// if the roll has been intact for a while, so that no live instance can be missing in it.
 func (t tally) step(r chain.Roster, err error, now, ttl time.Duration) tally {
 	switch listed := err == nil && r.Listed; {
 	case !listed:

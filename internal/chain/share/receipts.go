@@ -8,14 +8,14 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// Receipts are those of a layer that decides about some checks in counters of its own, and leaves
-// the others to the store below.
+// Receipts writes and reads the receipts of a layer that decides some checks by counters of its own,
+// and leaves the others to the store below.
 type Receipts struct {
-	// Mark begins the names of the layer's counters. No identity of a limit does.
+	// Mark is the prefix of the names of the layer's counters. No identity of a limit begins with it.
 	Mark string
 	// Origin of what the layer decides alone.
 	Origin tidegate.Origin
-	// Instance is random: another process has other counters.
+	// Instance is random: it names the counters of this process.
 	Instance uint64
 }
 
@@ -27,13 +27,13 @@ func (s *Receipts) Foreign(r tidegate.Receipt) bool {
 	return r.Origin == s.Origin && r.Instance != s.Instance
 }
 
-// Name is what a receipt calls the counter of a check that this instance counts.
+// Name returns the name in receipts of a counter of this instance.
 func (s *Receipts) Name(c *tidegate.Check) string {
 	return s.Mark + strconv.FormatUint(s.Instance, 36) + "\x00" + c.Limit.Identity() + "\x00" + c.Key
 }
 
-// Mixed is what is told of a vector that own, about the checks of the layer, and d, about all
-// others, have both admitted: what is about the smaller share left, with a receipt for both.
+// Mixed joins own, about the checks of the layer, and d, about all others, which have both admitted:
+// the decision is about the limit with the smaller share left, and the receipt is for both.
 func (s *Receipts) Mixed(d, own *tidegate.Decision, checks []tidegate.Check) tidegate.Decision {
 	told := *d
 	if own.Outranks(d) {
@@ -43,7 +43,7 @@ func (s *Receipts) Mixed(d, own *tidegate.Decision, checks []tidegate.Check) tid
 	apart := tidegate.Apart{Local: make(map[string]int64, len(checks))}
 	if was := d.Receipt.Apart; was != nil {
 		apart.At = was.At
-		maps.Copy(apart.Local, was.Local) // of a layer below
+		maps.Copy(apart.Local, was.Local) // the counters of a layer below
 	}
 	for i := range checks {
 		apart.Local[s.Name(&checks[i])] = own.Receipt.At - d.Receipt.At
@@ -52,19 +52,18 @@ func (s *Receipts) Mixed(d, own *tidegate.Decision, checks []tidegate.Check) tid
 	return told
 }
 
-// Divided is checks by who was charged for them, each with the receipt that it is known by.
+// Divided is checks, divided by where they were charged, with the receipt for each part.
 type Divided struct {
 	Ours   tidegate.Receipt
 	Here   []tidegate.Check
 	Theirs tidegate.Receipt
 	There  []tidegate.Check
-	// Err is about those that another instance was charged for.
+	// Err is ErrElsewhere if another instance has charged some.
 	Err error
 }
 
-// Divide divides checks by what a receipt says: those that were charged here, and those that were
-// not. What is charged unasked goes to the counters that the limit has now, which is says are of
-// this layer.
+// Divide divides checks, by their receipt, into those charged here and the others. A charge without
+// a receipt goes to the counters that its limit has now: is reports whether they are of this layer.
 func (s *Receipts) Divide(r tidegate.Receipt, checks []tidegate.Check, is func(*tidegate.Limit) bool) Divided {
 	v := Divided{Ours: r, Theirs: r}
 	v.Ours.Apart, v.Theirs.Apart = nil, s.Without(r.Apart)
@@ -85,14 +84,14 @@ func (s *Receipts) Divide(r tidegate.Receipt, checks []tidegate.Check, is func(*
 			v.Here = append(v.Here, c)
 		case v.Theirs.Apart != r.Apart: // a part of it is another instance's
 			v.Err = tidegate.ErrElsewhere
-		default: // it was not counted by this layer then
+		default: // this layer did not count it at that time
 			v.There = append(v.There, c)
 		}
 	}
 	return v
 }
 
-// Without is apart as the store below wrote it.
+// Without returns apart as the store below wrote it.
 func (s *Receipts) Without(apart *tidegate.Apart) *tidegate.Apart {
 	if apart == nil {
 		return nil

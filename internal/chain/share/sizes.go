@@ -1,5 +1,5 @@
-// Package share has what the layers have in common that count the share of a limit in a store
-// of their own. Start with [Sizes].
+// Package share has what layers have in common that count their share of a limit in a store of
+// their own. Start with [Sizes].
 package share
 
 import (
@@ -9,16 +9,16 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// MaxInstances bounds the number of instances, so that a cost times it is a number.
+// MaxInstances bounds the number of instances, so that a cost times it does not overflow.
 const MaxInstances = 1 << 16
 
-// For returns a capacity that has room for so many events. There are few different ones; a
-// check that is to have less room has a floor.
+// For returns a capacity with room for so many events: the next power of two, so that there are
+// few different ones. A check that is to have less room needs a floor.
 func For(events int64) int64 { return 1 << bits.Len64(uint64(events-1)) }
 
-// Sizes are limits with another capacity than they were written with. They have the
-// same identity, and so the same counters; a pace has a counter of its own. The zero value is
-// ready to use.
+// Sizes makes and keeps variants of limits with another capacity. They have the same identity as
+// the original, and so the same counters; a pace has a counter of its own. The zero value is ready
+// to use.
 type Sizes struct {
 	mu  sync.Mutex
 	all map[sized]*tidegate.Limit
@@ -33,7 +33,7 @@ type sized struct {
 // maxSizes is how many are kept; they are made again when needed.
 const maxSizes = 4096
 
-// Get returns l with a capacity, or l itself when there can be no such limit.
+// Get returns l with another capacity, or l itself if that is not valid.
 func (s *Sizes) Get(l *tidegate.Limit, capacity int64) *tidegate.Limit {
 	spec := l.Spec
 	switch l.Algorithm {
@@ -47,7 +47,7 @@ func (s *Sizes) Get(l *tidegate.Limit, capacity int64) *tidegate.Limit {
 	return s.made(sized{limit: l, capacity: capacity}, spec, l)
 }
 
-// Pace returns a bucket of the rate of l with a capacity; nil when there can be no such limit.
+// Pace returns a bucket with the rate of l and a capacity; nil if that is not valid.
 func (s *Sizes) Pace(l *tidegate.Limit, capacity int64) *tidegate.Limit {
 	return s.made(sized{l, capacity, true}, tidegate.Spec{
 		Name: "pace of " + l.Identity(), Algorithm: tidegate.TokenBucket,
@@ -55,7 +55,7 @@ func (s *Sizes) Pace(l *tidegate.Limit, capacity int64) *tidegate.Limit {
 	}, nil)
 }
 
-// made is the limit of a spec, or another one if that is none.
+// made returns the limit of a spec, or otherwise if the spec is not valid.
 func (s *Sizes) made(key sized, spec tidegate.Spec, otherwise *tidegate.Limit) *tidegate.Limit {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,11 +8,11 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// aloneAtMost is which share of the decisions nodes make themselves while Redis answers within
-// the deadline: until they know how far away it is.
+// aloneAtMost is the most of all decisions, as a share, that nodes may make themselves while Redis
+// answers within the deadline: they do so until they know how far away it is.
 const aloneAtMost = 0.03
 
-// checkAsked holds nodes to asking a Redis that answers within the deadline.
+// checkAsked checks that nodes ask a Redis that answers within the deadline. It returns what is wrong.
 func (l *load) checkAsked() string {
 	s := l.run.s
 	if len(s.Faults) > 0 || s.tolerance() > farTolerance || s.Server.PerCall > 0 {
@@ -29,12 +29,12 @@ func (l *load) checkAsked() string {
 }
 
 const (
-	queued        = 32                     // calls that may be out at a node before others wait there for their turn
-	mostQueueing  = 500 * time.Millisecond // for how long they do, beside the deadline, at a server that has much to do
-	mostDeadlines = 6                      // for how long at one that takes no time itself
+	queued        = 32                     // calls in flight at a node from which on others queue there
+	mostQueueing  = 500 * time.Millisecond // how long they queue beyond the deadline, at a busy server
+	mostDeadlines = 6                      // how many deadlines they queue at a server that takes no time itself
 )
 
-// slowest is how long an answer takes at most. One that is only queued behind others, at a
+// slowest returns how long an answer may take at most. One that is only queued behind others, at a
 // server that answers, may take longer than the deadline.
 func (r *run) slowest() time.Duration {
 	s := r.s
@@ -56,7 +56,7 @@ func (r *run) slowest() time.Duration {
 	return s.deadline()
 }
 
-// usedAtLeast is which share of a limit is used by whoever asks for twice as much.
+// usedAtLeast is the least share of a limit that must be admitted when twice the limit is asked for.
 const usedAtLeast = 0.9
 
 // underUsed reports whether a stretch is a whole run in which the limit must be used up, all the time.

@@ -10,9 +10,9 @@ import (
 	"tidegate.dev/tidegate/internal/chain/eventual"
 )
 
-// checkEventual holds a limit that is eventual to what docs/consistency.md says of it. If nothing is
-// the matter, every instance knows what all have admitted some intervals ago: the limit is exceeded by
-// no more than what was admitted since. Otherwise each has its share.
+// checkEventual checks an eventual limit against what docs/consistency.md promises. Without faults,
+// every instance knows what all had admitted a few intervals ago: the limit is exceeded by no more than
+// what was admitted since. Otherwise each instance has its share.
 func (l *load) checkEventual() (broken []string) {
 	r, s := l.run, l.run.s
 	trip := s.Network.Latency + s.Network.Jitter
@@ -42,9 +42,9 @@ func (l *load) checkEventual() (broken []string) {
 	return broken
 }
 
-// sharesApart is how much more than the limit instances admit that do not hear of each other: what
-// those that are cut off have of it, beside all others. An instance that starts knows neither the
-// others nor what was used, and so does a server.
+// sharesApart returns by how much instances that do not hear of each other may exceed the limit: the
+// shares of those that are cut off, in addition to the others. An instance that starts knows neither
+// the others nor what was used; the same goes for a server.
 func (l *load) sharesApart() float64 {
 	limits := 1.0
 	for _, f := range l.run.s.Faults {

@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// Kind is what is the matter.
+// Kind is the kind of a Fault.
 type Kind uint8
 
 // The kinds of faults.
 const (
 	Down     Kind = iota // Redis refuses connections, and comes back with its data
-	Empty                // and comes back without
-	Failover             // and comes back as a replica that has not seen the last of it
-	Stall                // Redis stands still; what was sent is decided afterwards
+	Empty                // as Down, but it comes back without its data
+	Failover             // as Down, but it comes back as a replica that lacks the latest data
+	Stall                // Redis pauses; what was sent is decided afterwards
 	Silent               // nothing that is sent arrives, either way
 	Slow                 // every message takes longer
 	Crash                // nodes end without a word, and start again
@@ -27,15 +27,15 @@ var kindNames = [...]string{"down", "empty", "failover", "stall", "silent", "slo
 
 func (k Kind) String() string { return kindNames[k] }
 
-// Fault is something that is the matter for a while.
+// Fault is something that is wrong for a while.
 type Fault struct {
 	Kind    Kind
 	At, For time.Duration
-	// Nodes that notice; none means all. Redis itself is one for all.
+	// Nodes that it affects; none means all. Faults of Redis itself affect all nodes.
 	Nodes []int
-	// Lag is what a Failover loses: the last so much before it.
+	// Lag says what a Failover loses: the writes of this long before it.
 	Lag time.Duration
-	// Extra is how much longer a message takes that is Slow.
+	// Extra is, for Slow, how much longer every message takes.
 	Extra time.Duration
 }
 
@@ -112,7 +112,7 @@ func ParseFault(text string) (f Fault, err error) {
 	return f, nil
 }
 
-// timeline answers what is the matter at a time.
+// timeline says which faults there are at a time.
 type timeline []Fault
 
 // until is when the faults of a kind that hit a node at t are over, and whether there is one.

@@ -12,7 +12,7 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// load is a Subject under load, and what came of it.
+// load is a Subject under load, with the results.
 type load struct {
 	*Subject
 	run       *run
@@ -57,7 +57,7 @@ func newLoad(r *run, i int) *load {
 	return l
 }
 
-// fails is what decides when Redis does not.
+// fails returns the fail mode: what decides when Redis does not.
 func (l *load) fails() tidegate.FailMode {
 	if limit := l.Versions[0]; limit.Terms != nil {
 		return limit.Terms.Handling.OnStoreFailure
@@ -169,7 +169,7 @@ func (l *load) note(d *tidegate.Decision, err error, dead bool, node, key int, n
 	return false
 }
 
-// hold keeps a slot for a while, renews it meanwhile, and gives it back.
+// hold holds a slot for a while, renewing its lease, and then gives it back.
 func (l *load) hold(in *instance, d *tidegate.Decision, checks []tidegate.Check, key int) {
 	lost := false
 	for left := l.Hold; left > 0; {
@@ -192,7 +192,7 @@ func (l *load) hold(in *instance, d *tidegate.Decision, checks []tidegate.Check,
 	}
 }
 
-// poisson draws how many of so many on average come.
+// poisson draws a number of arrivals, with the given mean.
 func poisson(rnd *rand.Rand, mean float64) int {
 	if mean > 30 {
 		return max(0, int(math.Round(mean+math.Sqrt(mean)*rnd.NormFloat64())))

@@ -19,7 +19,7 @@ const (
 	outageTolerance = 0.10 // Redis does not answer
 )
 
-// deadline is when the nodes answer at the latest.
+// deadline returns the deadline of the nodes.
 func (s *Scenario) deadline() time.Duration {
 	if s.Deadline > 0 {
 		return s.Deadline
@@ -27,7 +27,7 @@ func (s *Scenario) deadline() time.Duration {
 	return node.DefaultDeadline
 }
 
-// tolerance is how much more may be admitted because of the network, if nothing is the matter.
+// tolerance returns how much more may be admitted because of the network, without faults.
 func (s *Scenario) tolerance() float64 {
 	trip := s.Network.Latency + s.Network.Jitter
 	switch {
@@ -41,7 +41,7 @@ func (s *Scenario) tolerance() float64 {
 	return 0
 }
 
-// check holds what was admitted to the promises. It returns what was broken.
+// check checks what was admitted against the promises, and returns those that are broken.
 func (l *load) check() (broken []string) {
 	s := l.run.s
 	if l.errs > 0 {
@@ -85,8 +85,8 @@ func (l *load) check() (broken []string) {
 	return broken
 }
 
-// checkStretch replays the admissions of a key from the beginning of a stretch of time; only
-// those by Redis, if so.
+// checkStretch replays the admissions of a key from the beginning of a stretch of time; with byRedis
+// only those by Redis. It returns what is wrong.
 func (l *load) checkStretch(log []admission, st stretch, byRedis bool) string {
 	r := l.run
 	from, to := r.clock(st.From), r.clock(st.To)
@@ -114,7 +114,7 @@ func (l *load) checkStretch(log []admission, st stretch, byRedis bool) string {
 	return fmt.Sprintf("%.4g more than the limit at %s, want at most %.4g (%s, %d admitted)", worst, time.Duration(at-r.clock(0)).Round(time.Microsecond), allowed, st.what, n)
 }
 
-// allowed is by how much a key may be above its limit in a stretch of time.
+// allowed returns by how many events a key may exceed its limit in a stretch of time.
 func (l *load) allowed(log []admission, st stretch, lasts time.Duration) (sum float64) {
 	var burst, pace float64
 	for _, v := range l.Versions {
@@ -142,8 +142,8 @@ func (l *load) allowed(log []admission, st stretch, lasts time.Duration) (sum fl
 	return sum
 }
 
-// checkSlots holds the slots in use to the limit. While Redis is away each node has a share, and
-// leases of before may still be held.
+// checkSlots checks the slots in use against the limit. While Redis is away each node has a share, and
+// slots from before may still be held.
 func (l *load) checkSlots() (broken []string) {
 	most := 0
 	for _, v := range l.Versions {
@@ -158,8 +158,8 @@ func (l *load) checkSlots() (broken []string) {
 	return broken
 }
 
-// sharesOf is how many of so many slots instances may hold by shares of their own, because they had
-// to do without Redis: of all slots, if they had not heard of the others.
+// sharesOf returns how many of so many slots instances may hold as shares of their own while they had to
+// do without Redis. An instance that had not heard of the others has a share of all slots.
 func (r *run) sharesOf(slots int) (sum int) {
 	far := r.s.Network.Loss == 0 && r.s.tolerance() > 0
 	for _, l := range r.links {
@@ -181,9 +181,9 @@ func (r *run) sharesOf(slots int) (sum int) {
 	return sum
 }
 
-// longRun is by how much so many events in all are more than the windows of a stretch of time
-// admit, of which the first and the last may be cut short. The law of a window looks at each by itself,
-// and would not see that all are above the limit by a little.
+// longRun returns by how much events exceed what all windows of a stretch of time admit, the first and the
+// last of which may be cut short. The law of a window checks each window by itself, and would not notice
+// that all exceed the limit by a little.
 func (l *load) longRun(events float64, lasts time.Duration) float64 {
 	v := l.Versions[0]
 	if v.Algorithm == tidegate.TokenBucket || v.Algorithm == tidegate.LeakyBucket {

@@ -30,8 +30,8 @@ type run struct {
 	told    func(decisions int64)
 }
 
-// Run plays a Scenario in virtual time and returns what came of it. progress, unless nil, is
-// told now and then how many decisions were made since it was last told.
+// Run plays a Scenario in virtual time and returns the results. progress, unless nil, is called
+// from time to time with how many decisions were made since its last call.
 func Run(s Scenario, in Bubble, progress func(decisions int64)) *Report {
 	s.complete()
 	r := &run{s: &s, told: progress}
@@ -99,7 +99,7 @@ func (r *run) sumBacklogs() (sum int64) {
 	return sum
 }
 
-// clock is what the server's clock shows at a time, in ns since the nodes' beginning.
+// clock returns what the server's clock shows at a time, in ns since the run began by the nodes' clocks.
 func (r *run) clock(t time.Duration) int64 {
 	return r.server.clockAt(r.start.Add(t)).Sub(r.start).Nanoseconds()
 }
@@ -107,7 +107,7 @@ func (r *run) clock(t time.Duration) int64 {
 // sleepUntil sleeps until a time since the beginning.
 func (r *run) sleepUntil(t time.Duration) { time.Sleep(t - time.Since(r.start)) }
 
-// suffer does what is to be done about a fault beyond what links know.
+// suffer causes what a fault does beyond the links.
 func (r *run) suffer(f Fault) {
 	switch f.Kind {
 	case Empty:
@@ -153,7 +153,7 @@ func (r *run) hit(f Fault) (nodes []int) {
 // tick is how often requests arrive.
 const tick = 500 * time.Microsecond
 
-// press sends requests until the time is up.
+// press sends requests until the run is over.
 func (r *run) press() {
 	rnd := rand.New(rand.NewPCG(r.s.Seed, 0))
 	told := int64(0)

@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// stall is how much of a stretch of time connections stood still because a message was lost.
+// stall is the sum of stalls within a stretch of time: a connection stalls because a message was lost.
 type stall struct {
-	nodes   float64 // shares of the limit that instances had of their own meanwhile
-	seconds float64 // the same, each times how long
+	nodes   float64 // shares of the limit that instances had of their own because of stalls
+	seconds float64 // the same, each multiplied by how long it lasted
 }
 
 // stalled adds up what stood still in a stretch of time. An instance that stands still has its share
@@ -28,7 +28,7 @@ func (r *run) stalled(in Span) (sum stall) {
 	return sum
 }
 
-// overlap is how many seconds of a span are in one of others.
+// overlap returns how many seconds of in are also in one of all.
 func overlap(all []Span, in Span) (sum float64) {
 	all = slices.SortedFunc(slices.Values(all), func(a, b Span) int { return cmp.Compare(a.From, b.From) })
 	for _, s := range all {

@@ -10,11 +10,11 @@ import (
 // limit.
 type stretch struct {
 	Span
-	since time.Duration // all was well from then on; not after From
+	since time.Duration // there were no faults from then until From; not after From
 	share float64       // of burst + rate × its length
 	extra float64       // bursts
-	alone float64       // seconds in which an instance has the whole limit, as it knows of no other
-	still stall         // connections stood still
+	alone float64       // seconds, summed over instances, with the whole limit, as they know of no other
+	still stall         // stalled connections
 	lag   Span          // admissions in it may have been forgotten
 	what  string
 }
@@ -72,7 +72,7 @@ const (
 	recovering = time.Second
 )
 
-// hit is how many nodes a fault hits.
+// hit returns how many nodes a fault affects.
 func (s *Scenario) hit(f Fault) int {
 	if len(f.Nodes) > 0 {
 		return len(f.Nodes)
@@ -93,7 +93,7 @@ func (l *load) stretches() []stretch {
 	return all
 }
 
-// seenBefore reports whether every node that gets requests for a key during a fault has got some
+// seenBefore reports whether every node that gets requests for a key during a fault also got some
 // just before it, so that it knows what was used.
 func (l *load) seenBefore(st stretch) bool {
 	s := l.run.s

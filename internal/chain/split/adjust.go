@@ -31,8 +31,8 @@ func (s *Store) Adjust(ctx context.Context, r tidegate.Receipt, checks []tidegat
 	return errs
 }
 
-// scaled is c as the own store is told about it: what is charged now costs what it costs now,
-// what was charged at an instant is returned as it was charged.
+// scaled returns c at the cost in the own store: a charge by the present number of instances, a
+// return by the number at the instant of the charge.
 func (s *Store) scaled(c tidegate.Check, at int64, now moment) tidegate.Check {
 	if !Is(c.Limit) {
 		return c
@@ -71,8 +71,8 @@ func (s *Store) Renew(ctx context.Context, r tidegate.Receipt, checks []tidegate
 	return s.Backend.Renew(ctx, v.Theirs, v.There)
 }
 
-// Reset implements tidegate.Resetter. Of a limit that is counted in shares, the one of this
-// instance starts afresh.
+// Reset implements tidegate.Resetter. Of a limit that is counted in shares, it resets only the
+// share of this instance.
 func (s *Store) Reset(ctx context.Context, checks []tidegate.Check) error {
 	var here, there []tidegate.Check
 	for _, c := range checks {

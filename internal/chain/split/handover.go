@@ -9,8 +9,8 @@ import (
 	"tidegate.dev/tidegate/store/memory"
 )
 
-// HandOver writes what is counted to a file for a successor of this process. Otherwise
-// everybody would be refilled.
+// HandOver writes what is counted to a file for a successor of this process. Without that,
+// a restart would refill everybody.
 func (s *Store) HandOver(file string) error {
 	if err := s.local.Snapshot(file); err != nil {
 		return fmt.Errorf("hand over what is counted of shares: %w", err)
@@ -18,8 +18,8 @@ func (s *Store) HandOver(file string) error {
 	return nil
 }
 
-// TakeOver reads what a predecessor wrote, if it is there, and removes it. Call it before the
-// first request. Predecessors that know no shares write nothing.
+// TakeOver reads the file of a predecessor, if it exists, and removes it. Call it before the
+// first request. Predecessors without shares write no file.
 func (s *Store) TakeOver(file string) error {
 	defer os.Remove(file)
 	local, err := memory.Restore(file, memory.Config{MaxBytes: s.o.LocalBytes, Now: s.o.Now})

@@ -10,32 +10,32 @@ import (
 // members is how many instances share the limits, and the rank of this one among them.
 type members struct{ n, rank int64 }
 
-// change is since when there are so many, in ticks of the steady clock.
+// change is a change of the members, at an instant in ticks of the steady clock.
 type change struct {
 	at int64
 	members
-	known  bool  // the rank is
-	before int64 // how many there were before; 0 means it is the first that is known
+	known  bool  // the rank is known
+	before int64 // how many there were before; 0 means that this is the first known change
 }
 
-// history is the latest changes of the members. What was charged before a change was charged
-// as it was then, and who has the rest of a window was settled when it began.
+// history has the latest changes of the members: what was charged before a change was scaled by
+// the number of that time, and the remainder of a window was assigned when the window began.
 type history struct {
 	last atomic.Pointer[change]
 
-	// joined is when this instance joined others that were there before it; 0 means it did not.
+	// joined is when this instance joined a fleet that existed before it; 0 means it did not.
 	joined atomic.Int64
-	fresh  atomic.Bool // it may have joined a short time ago
+	fresh  atomic.Bool // this instance may have joined a short time ago
 
 	mu  sync.Mutex
 	all []change // under mu: the oldest first
 }
 
-// maxChanges is how many are kept. Of older ones, only windows of days know.
+// maxChanges is how many are kept. Older ones would matter only to windows of days.
 const maxChanges = 256
 
-// note says how many there are now. A rank that is less than 0 is not known, and offset is
-// used instead: a number that differs between the instances, so that on average all have
+// note records how many there are now. If rank is negative, which means that it is not known,
+// offset is used instead: a number that differs between instances, so that on average all get
 // their turn equally often.
 func (h *history) note(n, rank int, offset uint64, now int64) members {
 	m := members{n: int64(min(max(n, 1), share.MaxInstances)), rank: int64(rank)}
@@ -68,7 +68,7 @@ func (h *history) note(n, rank int, offset uint64, now int64) members {
 	return m
 }
 
-// at returns the members at an instant: those that were first known if it is before that.
+// at returns the members at an instant; the first known ones if it is before them.
 func (h *history) at(t int64) members {
 	if last := h.last.Load(); last.at <= t {
 		return last.members

@@ -7,7 +7,7 @@ import (
 	"tidegate.dev/tidegate/internal/chain/share"
 )
 
-// putBack gives the own store back what it granted of p beyond what is kept.
+// putBack gives so many copies of what the own store granted of p back to it.
 func (s *Store) putBack(ctx context.Context, p *part, taken tidegate.Receipt, copies int64) {
 	for i := range p.asked {
 		c := &p.asked[i]
@@ -21,7 +21,7 @@ func (s *Store) putBack(ctx context.Context, p *part, taken tidegate.Receipt, co
 // mark begins the names of this layer's counters in receipts.
 const mark = "split\x00"
 
-// whose divides checks by what a receipt says: see share.Receipts.
+// whose divides checks by their receipt; see share.Receipts.
 func (s *Store) whose(r tidegate.Receipt, checks []tidegate.Check) share.Divided {
 	return s.receipts.Divide(r, checks, func(l *tidegate.Limit) bool {
 		return Is(l) || s.o.Whole && r.Origin == tidegate.OriginSplit

@@ -8,16 +8,16 @@ import (
 	"tidegate.dev/tidegate/internal/algo"
 )
 
-// part divides a vector: the checks that are counted in shares, and the rest.
+// part is a vector, divided into the checks that are counted in shares and the rest.
 type part struct {
 	own      []tidegate.Check
-	ownFrom  []int // where they stand in the whole
+	ownFrom  []int // their indexes in the vector
 	rest     []tidegate.Check
 	restFrom []int
 
 	questions []question       // about own
-	asked     []tidegate.Check // those that are put to the own store
-	askedFrom []int            // where they stand in own
+	asked     []tidegate.Check // the checks to put to the own store
+	askedFrom []int            // their indexes in own
 }
 
 // divide returns nil if nothing is counted in shares.
@@ -62,7 +62,7 @@ func (p *part) copyOver(checks []tidegate.Check) {
 	}
 }
 
-// takeShare decides about the shares of p, all or none.
+// takeShare decides the checks of p that are counted in shares, all or none.
 func (s *Store) takeShare(ctx context.Context, p *part, copies int) (tidegate.Decision, error) {
 	now := s.now()
 	m := s.members(now)
@@ -73,7 +73,7 @@ func (s *Store) takeShare(ctx context.Context, p *part, copies int) (tidegate.De
 	return s.tryShare(ctx, p, copies, m, now, true)
 }
 
-// waits reports whether a request that has no room in its turn may be booked into a later one.
+// waits reports whether a request that has no room in this turn may be booked into a later one.
 func (p *part) waits() bool {
 	for i := range p.questions {
 		if q := &p.questions[i]; q.turns && p.own[i].MaxWait > 0 && p.own[i].Limit.Algorithm == tidegate.TokenBucket {
@@ -83,7 +83,7 @@ func (p *part) waits() bool {
 	return false
 }
 
-// tryShare is takeShare, which books ahead those that have turns if book is set.
+// tryShare is one attempt of takeShare. If book is set, checks that have turns are booked ahead.
 func (s *Store) tryShare(ctx context.Context, p *part, copies int, m members, now moment, book bool) (tidegate.Decision, error) {
 	p.questions, p.asked, p.askedFrom = p.questions[:0], p.asked[:0], p.askedFrom[:0]
 	for i := range p.own {
@@ -120,7 +120,7 @@ func (s *Store) tryShare(ctx context.Context, p *part, copies int, m members, no
 	return d, nil
 }
 
-// askAhead asks for a turn that may come later.
+// askAhead changes q so that it asks for a turn that may come later.
 func (s *Store) askAhead(q *question, c *tidegate.Check, m members) {
 	next := q.next
 	*q = question{check: *c, n: m.n, next: next, turns: true}
@@ -130,8 +130,8 @@ func (s *Store) askAhead(q *question, c *tidegate.Check, m members) {
 	q.more += c.Limit.Capacity() - c.Floor - want
 }
 
-// bookTurns makes those that were booked ahead wait until their turn begins. What is
-// left until then is charged as well, so that the next one waits for the turn after that.
+// bookTurns makes requests that were booked ahead wait until their turn begins. It also charges
+// what refills until then, so that the next request waits for the turn after that.
 func (s *Store) bookTurns(ctx context.Context, p *part, d *tidegate.Decision) {
 	for i, at := range p.askedFrom {
 		q := &p.questions[at]
@@ -144,7 +144,7 @@ func (s *Store) bookTurns(ctx context.Context, p *part, d *tidegate.Decision) {
 	}
 }
 
-// tell makes of d, which the own store decided, what it means for the checks of p.
+// tell translates d, a decision of the own store, into one about the checks of p.
 func (s *Store) tell(p *part, d *tidegate.Decision, m members, now moment) {
 	for i, at := range p.askedFrom {
 		if d.Limit == nil || p.asked[i].Limit != d.Limit {
@@ -163,8 +163,8 @@ func (s *Store) tell(p *part, d *tidegate.Decision, m members, now moment) {
 	}
 }
 
-// untilTurn is until a turn of this instance in which c passes, after what is going on now.
-// What is used has drained after reset.
+// untilTurn returns how long it is until a later turn of this instance in which c passes. What is
+// used will have drained after reset.
 func untilTurn(c *tidegate.Check, m members, now moment, reset time.Duration) time.Duration {
 	unit, room := max(c.Cost, 1), c.Limit.Capacity()-c.Floor
 	if c.Limit.Algorithm == tidegate.TokenBucket {

@@ -6,15 +6,16 @@ import (
 	"tidegate.dev/tidegate/internal/chain/share"
 )
 
-// question is a check as the own store is asked about it. There, costs are multiplied by the
-// number of instances: what is used is in events of the fleet, a bucket's share is exact, and
-// a change of the number refills nothing.
+// question is a check in the form in which the own store is asked. Costs are multiplied by the
+// number of instances there: what is used is in events of the fleet, a bucket's share is exact,
+// and a change of the number refills nothing.
 type question struct {
 	check tidegate.Check
 	n     int64 // by which the cost was multiplied
-	more  int64 // how much more room there is for others than for this one
-	// next is until the next turn of this instance, if it has none now and cannot be asked;
-	// 0 otherwise. turns: it has turns, also if this is one.
+	more  int64 // events to add to Remaining of the own store: room that this check may not use
+	// next is how long it is until the next turn of this instance, if it has none now and the
+	// own store cannot be asked; otherwise 0. turns: the check goes by turns, even if it is
+	// this instance's turn now.
 	next  int64
 	turns bool
 }
@@ -22,7 +23,7 @@ type question struct {
 // moment is when a question is asked, by the steady clock and by the wall clock.
 type moment struct{ steady, wall int64 }
 
-// ask makes the question about c, whose cost is not negative.
+// ask returns the question about c, whose cost is not negative.
 func (s *Store) ask(c *tidegate.Check, m members, now moment) question {
 	q := question{check: *c, n: 1}
 	if !Is(c.Limit) {
@@ -31,7 +32,7 @@ func (s *Store) ask(c *tidegate.Check, m members, now moment) question {
 	unit := max(c.Cost, 1) // a peek asks about one event
 	room := c.Limit.Capacity() - c.Floor
 	last := s.history.last.Load()
-	if unit > room || m.n == 1 && last.before == 0 { // it can never fit, or there was never anybody else
+	if unit > room || m.n == 1 && last.before == 0 { // it can never fit, or this instance was always alone
 		return q
 	}
 	q.n = m.n
@@ -48,10 +49,10 @@ func (s *Store) ask(c *tidegate.Check, m members, now moment) question {
 	return q
 }
 
-// pose asks for the cost where there is room for as many events as brim.
+// pose sets q to ask for a cost when the counter may have at most brim events.
 func (s *Store) pose(q *question, cost, brim int64) {
 	tell := brim
-	if q.check.Cost == 0 { // it passes if there is room for cost
+	if q.check.Cost == 0 { // a peek: it passes if there would be room for cost
 		brim, cost = brim-cost+1, 0
 	}
 	size := q.check.Limit.Capacity()
@@ -64,13 +65,13 @@ func (s *Store) pose(q *question, cost, brim int64) {
 	q.more += tell - brim
 }
 
-// askBucketInTurn is about a cost that is more than the share of a bucket. Instances have
-// turns, one after the other, as long as it takes to refill the cost; in each turn there is
-// room for one such request. Turns last for as long as others may begin without all of them
-// together having more than the burst, and at least until the next one begins.
+// askBucketInTurn asks for a cost that is above the share of a bucket. Turns of the instances
+// begin one after the other, each after the time in which the cost refills; in each turn there is
+// room for one such request. A turn lasts at least until the next one begins, and longer as far
+// as the turns that then overlap have no more than the burst together.
 //
-// It is paid for as if it had been asked for when the turn began, so that the next one is
-// paid for when the next turn begins, whenever in its turn it came.
+// A request is charged as if it had come at the beginning of the turn, so that it is paid for
+// when the next turn of this instance begins.
 func (s *Store) askBucketInTurn(q *question, unit, room int64, m members, now moment) {
 	want := unit * m.n
 	t, ok := turnOf(q.check.Limit, unit, room, m, now.wall)

@@ -6,9 +6,8 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// takeQuick decides the commonest request of all, without looking at the clock: one check of a
-// bucket whose share has room for it, while the members are as they were. It is not ok for any
-// other.
+// takeQuick decides the most common request without reading the clock: one check of a bucket whose
+// share has room, while the members have not changed. For any other request it is not ok.
 func (s *Store) takeQuick(ctx context.Context, checks []tidegate.Check, copies int) (d tidegate.Decision, ok bool, err error) {
 	if len(checks) != 1 || copies != 1 {
 		return d, false, nil

@@ -8,9 +8,9 @@ import (
 	"tidegate.dev/tidegate/internal/algo"
 )
 
-// seed charges a bucket that this instance knows nothing of with what others may have used:
-// all of it when this instance joined them, or when turns ended, in which the others had the
-// burst. Otherwise every change of their number would refill everybody.
+// seed charges a bucket that is new to this instance with what others may have used: all of it
+// if this instance has joined them, or if turns have ended, in which the others had the burst.
+// Otherwise every change of the number of instances would refill everybody.
 func (s *Store) seed(c *tidegate.Check, unit, room int64, last *change, now moment) {
 	since := int64(0)
 	full := c.Limit.Capacity() * emission(c.Limit)
@@ -35,7 +35,7 @@ func (s *Store) seed(c *tidegate.Check, unit, room int64, last *change, now mome
 	one := []tidegate.Check{{Key: c.Key, Limit: c.Limit}}
 	d, err := s.local.Take(context.Background(), one, 1)
 	if err != nil {
-		return // it will say so again
+		return // the request itself gets the same error
 	}
 	if more := (used - algo.Ticks(d.ResetAfter)) / emission(c.Limit); more > 0 {
 		one[0].Cost = more
@@ -43,6 +43,6 @@ func (s *Store) seed(c *tidegate.Check, unit, room int64, last *change, now mome
 	}
 }
 
-// quickRefill is how long a bucket may take to refill whose keys start used up at an instance
-// that has joined. The keys of slower ones would be refused for long after every restart.
+// quickRefill bounds the refill time of buckets whose keys start used up at an instance that has
+// joined. Slower buckets would refuse their keys for long after every restart.
 const quickRefill = int64(time.Minute/time.Microsecond) * algo.Micro

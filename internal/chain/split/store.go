@@ -1,13 +1,13 @@
-// Package split is the layer in which every instance of a fleet has its share of a limit and
-// counts by itself: limits whose terms say [tidegate.Split]. The store below is never asked
-// about them. All others are its.
+// Package split is the layer for limits whose terms say [tidegate.Split]: every instance of a
+// fleet has its share of the limit and counts by itself. The store below is never asked about
+// them, and decides all other limits.
 //
 //	checks ─┬─ split: members → question → own memory store
 //	        └─ others, if that admits: the Backend below
 //
-// What is asked of the own store, and what of a limit an instance has at which time, is
-// computed without state from the check, the members and the time; see ask. Nothing here
-// counts instances: whoever makes a Store says how many there are.
+// What is asked of the own store, and which part of a limit an instance has at which time, is
+// computed without state from the check, the members and the time; see ask. This package does
+// not count instances: Options.Members does.
 //
 // Start with [New].
 package split
@@ -34,11 +34,11 @@ type Options struct {
 	// of this one among them, from 0 on; a rank below 0 means that it is not known. It is
 	// asked at every decision. nil means that this instance is alone.
 	Members func() (instances, rank int)
-	// Local has the counters; nil means a store of its own, of LocalBytes.
+	// Local keeps the counters; nil means that New makes a store of LocalBytes.
 	Local *memory.Store
-	// Whole: Local is what is below, so that all checks of a vector are put to it at once.
+	// Whole: Local is also the store below, so all checks of a vector are put to it at once.
 	Whole bool
-	// LocalBytes bounds that store; 0 means DefaultLocalBytes.
+	// LocalBytes bounds the store that New makes; 0 means DefaultLocalBytes.
 	LocalBytes int64
 	// Now replaces the clock, for tests; Local has to have the same.
 	Now func() time.Time
@@ -51,7 +51,7 @@ type Store struct {
 	o         Options
 	local     *memory.Store
 	start     time.Time
-	offset    uint64 // instead of a rank that is not known
+	offset    uint64 // random: used in place of an unknown rank
 	receipts  share.Receipts
 	history   history
 	seeding   sync.Mutex // serializes seed
@@ -88,7 +88,7 @@ func Is(l *tidegate.Limit) bool {
 	return l != nil && l.Terms != nil && l.Terms.Handling.Consistency == tidegate.Split && tidegate.Split.Suits(l.Algorithm)
 }
 
-// now is the time by both clocks. The steady one is about that of the memory store.
+// now returns the time by both clocks. The steady one is about that of the memory store.
 func (s *Store) now() moment {
 	if s.o.Now != nil {
 		t := algo.Instant(s.o.Now())
@@ -103,11 +103,11 @@ func (s *Store) members(now moment) members {
 	return s.history.note(n, rank, s.offset, now.steady)
 }
 
-// Look notes how many instances there are. Call it after changes, so that it is known when they
-// came even if nobody asks meanwhile.
+// Look records how many instances there are. Call it after changes, so that their time is known
+// even if no request comes.
 func (s *Store) Look() { s.members(s.now()) }
 
-// Take implements tidegate.Store. The shares are asked first: what they grant is surely given
+// Take implements tidegate.Store. It asks the shares first: what they grant can always be given
 // back if the store below refuses.
 func (s *Store) Take(ctx context.Context, checks []tidegate.Check, n int) (tidegate.Decision, error) {
 	if d, ok, err := s.takeQuick(ctx, checks, n); ok {
@@ -121,7 +121,7 @@ func (s *Store) Take(ctx context.Context, checks []tidegate.Check, n int) (tideg
 	return s.take(ctx, p, checks, n, s.Backend.Take)
 }
 
-// take decides about the checks that p divides; rest takes those of the store below.
+// take decides checks, which p divides; rest is called for those of the store below.
 func (s *Store) take(ctx context.Context, p *part, checks []tidegate.Check, n int, rest func(context.Context, []tidegate.Check, int) (tidegate.Decision, error)) (tidegate.Decision, error) {
 	if n < 1 || !valid(checks) {
 		return s.local.Take(ctx, checks, n) // says what is wrong
@@ -157,7 +157,7 @@ func (s *Store) take(ctx context.Context, p *part, checks []tidegate.Check, n in
 // countRejected charges what the shares refused to the limits below that count it.
 func (s *Store) countRejected(ctx context.Context, rest []tidegate.Check, n int) {
 	if all := share.CountsRejected(rest, n); len(all) > 0 {
-		_ = s.Backend.Adjust(ctx, tidegate.Receipt{}, all) // refused it is in any case
+		_ = s.Backend.Adjust(ctx, tidegate.Receipt{}, all) // the request is refused in any case
 	}
 }
 

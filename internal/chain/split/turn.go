@@ -8,18 +8,19 @@ import (
 	"tidegate.dev/tidegate/internal/algo"
 )
 
-// turn is where an instance stands in the turns of a bucket, in ticks.
+// turn says where an instance is in the sequence of turns of a bucket. Times are in ticks.
 type turn struct {
-	mine  bool
-	phase int64 // since the last one began
-	next  int64 // until the next one begins
+	mine  bool  // it is this instance's turn
+	phase int64 // since the last turn of this instance began
+	next  int64 // until the next turn of this instance begins
 	cost  int64 // what a request costs now, in events of the fleet
-	lasts int64
-	cycle int64 // from one turn to the next
+	lasts int64 // how long a turn lasts
+	cycle int64 // from the beginning of one turn of this instance to that of the next
 	em    int64 // what an event takes to refill
 }
 
-// turnOf is not ok if the bucket is so slow that its turns cannot be told by an instant.
+// turnOf returns the turn of an instance. It is not ok if the bucket is so slow that its turns cannot
+// be computed from an instant.
 func turnOf(l *tidegate.Limit, unit, room int64, m members, wall int64) (t turn, ok bool) {
 	t.em = emission(l)
 	want := unit * m.n
@@ -33,18 +34,18 @@ func turnOf(l *tidegate.Limit, unit, room int64, m members, wall int64) (t turn,
 	}
 	t.mine = t.phase < t.lasts
 	t.next = t.cycle - t.phase
-	t.cost = max(want-t.phase/t.em-1, t.phase/t.em+2) // only one passes, and is paid for by then
+	t.cost = max(want-t.phase/t.em-1, t.phase/t.em+2) // so that only one request passes, and is paid for by the next turn
 	return t, true
 }
 
-// emission is how many ticks an event takes to refill.
+// emission returns how many ticks an event takes to refill.
 func emission(l *tidegate.Limit) int64 {
 	period := int64(l.Period/time.Microsecond) * algo.Micro
 	return (period + l.Events - 1) / l.Events
 }
 
-// free is until a request passes in a later turn, if what is used has drained after reset:
-// then what is left and what it costs are no more than there is room for.
+// free returns how long it is until a request passes in a later turn, if what is used will have
+// drained after reset.
 func (t turn) free(reset int64) int64 {
 	if t.cycle == 0 {
 		return reset

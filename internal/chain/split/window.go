@@ -10,10 +10,10 @@ import (
 // windowShare is how a window is divided among instances: into turns of unit events each.
 type windowShare struct{ unit, turns int64 }
 
-// of is how many events an instance has in the window with a number. The sum over all ranks
-// is what there is, in every window, and every rank has the same over n windows. What cannot be divided
-// is with the first places, so that the share of an instance in fewer turns is never more than its share in more:
-// classes together never have more than all, nor do versions of a limit than the largest.
+// of returns how many events an instance has in the window with a number. In every window, the shares
+// of all ranks add up to the whole; over n windows, every rank has the same. The remainder goes to
+// the first places. So an instance's share of fewer turns is never more than its share of more turns:
+// classes together never have more than the limit, nor versions of a limit more than the largest.
 func (w windowShare) of(m members, number int64) int64 {
 	each := w.turns / m.n
 	if place(m, number) < w.turns%m.n {
@@ -22,8 +22,8 @@ func (w windowShare) of(m members, number int64) int64 {
 	return w.unit * each
 }
 
-// place is where an instance stands in the order of the window with a number, from 0. The order rotates
-// by one from window to window.
+// place returns the place of an instance in the order of the window with a number, from 0. The order
+// rotates by one from window to window.
 func place(m members, number int64) int64 {
 	j := (m.rank + number) % m.n
 	if j < 0 {
@@ -32,7 +32,7 @@ func place(m members, number int64) int64 {
 	return j
 }
 
-// windowsUntilTurn is in how many windows an instance has a turn again; at least 1, at most
+// windowsUntilTurn returns in how many windows an instance has a turn again: at least 1, at most
 // maxWindowsAhead.
 func (w windowShare) windowsUntilTurn(m members, number int64) int64 {
 	ahead := int64(1)
@@ -42,7 +42,7 @@ func (w windowShare) windowsUntilTurn(m members, number int64) int64 {
 	return ahead
 }
 
-// number counts the windows of a limit: the next one has the next number.
+// number returns the number of a window of l; the next window has the next number.
 func number(l *tidegate.Limit, span algo.Span) int64 {
 	if l.Algorithm != tidegate.Quota {
 		return span.Start / int64(l.Period/time.Microsecond)
@@ -63,9 +63,9 @@ func number(l *tidegate.Limit, span algo.Span) int64 {
 // maxWindowsAhead bounds how many windows are looked ahead.
 const maxWindowsAhead = 1000
 
-// shareOf is how a window of so many events is divided among n, for requests of a cost that have room
-// for some of them, when a part of its time is left. A cost that is more than a share is divided by
-// turns of that cost.
+// shareOf returns how a window is divided among n instances, for requests of cost unit that have room
+// for room events, when part of its time is left. If unit is more than a share, the window is divided
+// into turns of unit.
 func shareOf(unit, room, n int64, part float64) windowShare {
 	w := windowShare{unit: 1, turns: room}
 	if part < 1 {
@@ -77,7 +77,7 @@ func shareOf(unit, room, n int64, part float64) windowShare {
 	return w
 }
 
-// untilNextTurn is how many ticks it is until a window after span in which an instance has
+// untilNextTurn returns how many ticks it is until a window after span in which an instance has
 // room for unit, if nothing changes.
 func untilNextTurn(l *tidegate.Limit, unit, room int64, m members, span algo.Span, wall int64) int64 {
 	ahead := int64(1)

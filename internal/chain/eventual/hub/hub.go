@@ -31,18 +31,18 @@ type name struct{ identity, key string }
 type state struct {
 	generation int64
 	reset      int64                     // the change that came with the generation
-	change     int64                     // the last one
+	change     int64                     // number of the last change
 	totals     map[int64]chain.TallyPart // by their start
 	instances  map[[2]uint64]*instance
 }
 
-// instance is what one has told.
+// instance is what one instance has sent.
 type instance struct {
 	number uint64
-	till   time.Time // its demand counts
+	till   time.Time // until when its demand counts
 	demand int64
 	region int64
-	change int64           // the last one of its counts
+	change int64           // number of the last change of its counts
 	counts map[int64]int64 // by the start of the part
 }
 
@@ -56,8 +56,8 @@ func New(now func() time.Time) *Hub {
 	return &Hub{now: now, state: map[name]*state{}, regions: newRegions()}
 }
 
-// Clone returns another Hub that has added up the same. As after a failover, its data set has
-// another name.
+// Clone returns another Hub with the same counts. Its data set has another name, as after a
+// failover.
 func (h *Hub) Clone() *Hub {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -106,14 +106,14 @@ func newState() *state {
 	return &state{totals: map[int64]chain.TallyPart{}, instances: map[[2]uint64]*instance{}}
 }
 
-// forgetLocked begins another generation.
+// forgetLocked forgets all counts and begins another generation.
 func (h *Hub) forgetLocked(st *state, generation int64, home int64) {
 	*st = *newState()
 	st.generation = generation
 	st.reset = h.changedLocked(st, home)
 }
 
-// changedLocked gives a change of a counter of several regions its number.
+// changedLocked returns the number of a new change, if several regions share the counter.
 func (h *Hub) changedLocked(st *state, home int64) int64 {
 	if home != 0 {
 		h.regions.last++
@@ -158,8 +158,8 @@ func (st *state) instance(id tidegate.Handle, region int64) *instance {
 	return st.instances[id]
 }
 
-// countLocked counts what has grown since the last tally of the same instance, which is in a region. The
-// hub is that of home.
+// countLocked adds to the totals by how much the counts of an instance have grown since its last tally.
+// region is that of the instance, and home that of the hub.
 func (h *Hub) countLocked(st *state, own *instance, number uint64, region, home int64, parts []chain.TallyPart, now time.Time) {
 	own.number = number
 	if region != 0 && own.region != region {

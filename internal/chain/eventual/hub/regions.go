@@ -14,15 +14,15 @@ import (
 	"tidegate.dev/tidegate/internal/chain"
 )
 
-// regions is what a Hub knows beyond its counters.
+// regions is what a Hub knows about regions, beside its counters.
 type regions struct {
 	dataSet string
-	last    int64 // change
+	last    int64 // number of the last change
 	to      map[string]teller
 	heard   map[string]time.Time
 }
 
-// teller tells another region.
+// teller is the process that sends to another region.
 type teller struct {
 	holder [2]uint64
 	until  time.Time
@@ -80,7 +80,7 @@ func (h *Hub) Feed(_ context.Context, q chain.FeedQuery) (chain.Feed, error) {
 // nameSeparator is between the parts of a counter's name.
 const nameSeparator = "\x00\x00"
 
-// replica is what a region is to be told of a counter.
+// replica returns what is to be sent of a counter, and whether that is anything.
 func (st *state) replica(q chain.FeedQuery) (c chain.Replica, some bool) {
 	c.Generation = st.generation
 	some = st.reset > 0 && (q.All || st.reset > q.Since)

@@ -11,8 +11,8 @@ import (
 	"tidegate.dev/tidegate/internal/chain/queue"
 )
 
-// Clock goes on by itself to when the next turn comes: nobody waits. It is a
-// [queue.Clock]; the zero value is ready to use.
+// Clock is a [queue.Clock] that advances by itself to when the next turn comes, so that nobody
+// waits. The zero value is ready to use.
 type Clock struct {
 	mu  sync.Mutex
 	now time.Duration // under mu
@@ -47,7 +47,7 @@ func (a alarm) Reset(d time.Duration) bool {
 
 func (a alarm) Stop() bool { return false }
 
-// Store is what a store with a queue is able to do.
+// Store has the methods of a store with a queue.
 type Store interface {
 	tidegate.Store
 	tidegate.Renewer
@@ -55,7 +55,8 @@ type Store interface {
 	tidegate.Resetter
 }
 
-// Telling tells of a wait instead of having waited, as stores without a queue do.
+// Telling wraps a store with a queue: its decisions report the wait in Wait, not in Waited, as
+// those of stores without a queue do.
 type Telling struct{ Store }
 
 // Take implements tidegate.Store.
