@@ -7,8 +7,8 @@ import (
 	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
-// alike is what rules say in the same words, each kept once. Of many rules most have the same
-// per, the same policies, and one of a few limits.
+// alike keeps what several rules have in common once. Of many rules, most have the same per, the
+// same policies, and one of a few limits.
 type alike struct {
 	policies map[policies]*policies
 	subjects map[subjectKey]*subject
@@ -25,8 +25,8 @@ func newAlike() alike {
 	}
 }
 
-// policies are what rules mostly have from the defaults of the file, and how refusals are
-// answered by all of them.
+// policies are what most rules inherit from the defaults of the file, and how all of them answer
+// refusals.
 type policies struct {
 	onStoreFailure tidegate.FailMode
 	onFull         tidegate.OnFull
@@ -36,7 +36,7 @@ type policies struct {
 	house          *house
 }
 
-// house is what the file says of the answers to all requests.
+// house is what the file says about the answers to all requests.
 type house struct {
 	headers rulefile.Headers
 	respond *rulefile.Respond
@@ -50,14 +50,14 @@ func (c *compiler) policies(w *rulefile.Rule) *policies {
 	return once(c.alike.policies, p)
 }
 
-// subjectKey is all that a subject depends on, where there are no tables and tiers.
+// subjectKey is what determines a subject, unless there are tables or tiers.
 type subjectKey struct {
 	per        string
 	missing    rulefile.Missing
 	missingSet bool
 }
 
-// subjectOf returns who w counts; false means that this can be found in too many ways.
+// subjectOf returns what w counts by; false means that there are too many ways to find it.
 func (c *compiler) subjectOf(w *rulefile.Rule) (*subject, bool) {
 	key := subjectKey{perText(w.Per), w.Missing, w.MissingSaid}
 	if had := c.alike.subjects[key]; had != nil && len(w.Known) == 0 {
@@ -81,7 +81,7 @@ func perText(per []rulefile.Word) string {
 	return strings.Join(names, ",") // which no name has
 }
 
-// limitsKey is limits without their places, as far as these are kept once.
+// limitsKey is limits without their positions, for lists short enough to be shared.
 type limitsKey struct {
 	n         int
 	unlimited bool
@@ -94,17 +94,17 @@ type limitKey struct {
 	auto bool
 }
 
-// fewLimits of one rule are looked up; more are seldom said by two rules.
+// fewLimits is how many limits a list has at most to be shared; longer ones are seldom equal.
 const fewLimits = 3
 
-// terms returns t with limits that are shared. Those have no place: nobody points at limits
-// that were found right.
+// terms returns t with shared limits. Those have no position: no message points at limits without
+// mistakes.
 func (c *compiler) terms(t rulefile.Terms) *rulefile.Terms {
 	t.Limits = c.sharedLimits(t.Limits)
 	return once(c.alike.terms, t)
 }
 
-// once returns what is equal to v in all, where it is added if there is nothing yet.
+// once returns the value in all that equals v; if there is none, it adds v.
 func once[T comparable](all map[T]*T, v T) *T {
 	had := all[v]
 	if had == nil {

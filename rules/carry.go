@@ -6,24 +6,24 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// Carried is a counter of a rule whose keys are held to other numbers when one Set takes the
-// place of another: those of callers that may be refused at once, or no longer.
+// Carried is a counter of a rule whose keys get different limits when one Set replaces another, so
+// that callers may be refused at once, or no longer.
 type Carried struct {
 	Rule string
 	// Was and Now are the first of its limits in words: 100/1m0s token_bucket burst 100.
 	Was, Now string
-	// Versions are what its keys may be held to, by branch and tier: a key does not say which
-	// of them it is. All limits share one Identity.
+	// Versions are the limits that its keys may have had and may get, by branch and tier: a key
+	// does not say which apply to it. All limits share one Identity.
 	Versions []Version
 }
 
-// Version is what a key was and will be held to. A check without a Limit never refuses: the
-// rule only tries, or decides for a share of the keys.
+// Version is the check of a key before and after. A check without a Limit never refuses: the rule
+// is in shadow mode, or decides only for a share of the keys.
 type Version struct{ Was, Now tidegate.Check }
 
-// Carry returns the counters that go on under other numbers, or in whose place others are, when
-// set takes the place of old. A store that can survey its keys tells who would be refused. Counters
-// that start empty refuse nobody at first, and are told by [Compare].
+// Carry returns the counters that continue under different limits, or replace others, when set
+// replaces old. A store that can list its keys tells which callers would be refused. Counters that
+// start empty refuse nobody at first; [Compare] reports them.
 func Carry(old, set *Set) []Carried {
 	c := carrier{
 		oldShares: old.shares(), newShares: set.shares(),
@@ -56,7 +56,7 @@ func (c *carrier) pair(rule string, o, n *counter) {
 	c.add(rule, o, n)
 }
 
-// add adds the versions of two counters of which n is in the place of o.
+// add adds the versions of the counters o and n, where n takes the place of o.
 func (c *carrier) add(rule string, o, n *counter) {
 	if strings.Contains(n.limit.Scope, "#") || o.anchored && !n.anchored {
 		return // blocks, marks and candidates
@@ -70,14 +70,14 @@ func (c *carrier) add(rule string, o, n *counter) {
 	}
 }
 
-// version adds what the keys of a counter may be held to.
+// version adds a pair of limits that the keys of a counter may have had and may get.
 func (c *carrier) version(rule string, o, n *counter, was, now *tidegate.Limit) {
 	v := Version{Was: tidegate.Check{Limit: was, MaxWait: o.maxWait}, Now: tidegate.Check{Limit: now, MaxWait: n.maxWait}}
 	if was.Identity() != now.Identity() {
 		v.Now.Limit = standIn(was, now, nil)
 	}
 	all := []Version{v}
-	if c.oldShares[rule] { // nobody knows for which keys it decided
+	if c.oldShares[rule] { // it is unknown for which keys it decided
 		all = append(all, Version{Now: v.Now})
 	}
 	if c.newShares[rule] {
@@ -110,7 +110,7 @@ func (c *carrier) put(rule string, at int, v Version) {
 	}
 }
 
-// shares are the rules that decide for a share of their keys only.
+// shares returns the rules that decide for a share of their keys only.
 func (s *Set) shares() map[string]bool {
 	all := make(map[string]bool)
 	for _, r := range s.rules {
@@ -121,7 +121,7 @@ func (s *Set) shares() map[string]bool {
 	return all
 }
 
-// changed reports whether a version refuses somebody else than before.
+// changed reports whether some version refuses other callers than before.
 func (c *Carried) changed() bool {
 	for i := range c.Versions {
 		if v := &c.Versions[i]; checkKey(&v.Was) != checkKey(&v.Now) {
@@ -131,10 +131,10 @@ func (c *Carried) changed() bool {
 	return false
 }
 
-// key tells versions apart.
+// key returns a text that is different for each version.
 func (v *Version) key() string { return checkKey(&v.Was) + " → " + checkKey(&v.Now) }
 
-// checkKey is all of a check that decides.
+// checkKey returns what of a check affects the decision, as text.
 func checkKey(c *tidegate.Check) string {
 	if c.Limit == nil {
 		return ""

@@ -7,13 +7,13 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// mostMoves is for how many pairs of branches of a rule it is asked whether callers may go from one
-// to the other. Of more, all go to the rule itself.
+// mostMoves bounds the pairs of branches of a rule that are examined for callers that move from one
+// to the other. Beyond it, callers are taken to move to the plan of the rule itself.
 const mostMoves = 10_000
 
-// move adds what becomes of callers whose branch, tier or row only one version of a rule has: of
-// those of a former one, and of those that a new one is for. They keep their counters where the
-// others are the same, or are in their place. A branch may also no longer limit its callers.
+// move adds what happens to callers whose plan only one version of the rule has: a branch, tier or
+// row that is gone or new. They keep a counter if the other plan has the same one, or one that
+// takes its place. The new plan may also no longer limit them.
 func (c *carrier) move(old, new ledger) {
 	was := make(map[string]*account, len(old))
 	for _, a := range old {
@@ -57,8 +57,8 @@ func (a *account) beyond(other *account) (all []*counters) {
 	return all
 }
 
-// replacing returns the plans of a that may hold for callers of p, which it does not have; where there
-// are not few, only the most likely one.
+// replacing returns the plans of a that callers of p may move to, or come from; a does not have p.
+// If few is false, it returns only the most likely one.
 func (a *account) replacing(p *counters, few bool) []*counters {
 	if p.made() {
 		return []*counters{a.planOf(p)}
@@ -72,10 +72,11 @@ func (a *account) replacing(p *counters, few bool) []*counters {
 	return all
 }
 
-// made reports whether c stands for a tier or a row.
+// made reports whether c is the plan of a tier or row, not of a written branch.
 func (c *counters) made() bool { return c.Tier != "" || len(c.Row) > 0 }
 
-// apart reports whether no caller is of both branches: they want different values of an identity.
+// apart reports whether no caller can be in both branches, because they require different values of
+// an identity.
 func (c *counters) apart(other *counters) bool {
 	values := func(c *counters) map[string]string {
 		when, _, _ := strings.Cut(c.Conditions, "unless\n")
@@ -95,7 +96,7 @@ func (c *counters) apart(other *counters) bool {
 	return false
 }
 
-// moved adds the counters of callers that go from one plan of the rule to another.
+// moved adds the counters of callers that move from one plan of the rule to another.
 func (c *carrier) moved(old, a *account, from, to *counters) {
 	for i, scope := range a.Scopes {
 		j := slices.Index(old.Scopes, scope)
@@ -119,7 +120,7 @@ func (c *carrier) moved(old, a *account, from, to *counters) {
 	}
 }
 
-// lift adds that some callers of a counter, which others go on with, are no longer held to it.
+// lift adds that some callers of a counter are no longer held to it, while others still are.
 func (c *carrier) lift(rule string, o *counter) {
 	at, ok := c.at[rule+"\x00"+o.limit.Identity()]
 	if !ok || o.tries {

@@ -6,28 +6,28 @@ import (
 	"time"
 )
 
-// Change is what becomes of the counters of a limit when one Set takes the place of
-// another, where they do not simply continue.
+// Change is what happens to the counters of a limit when one Set replaces another, if they do not
+// simply continue.
 type Change struct {
 	Rule  string `json:"rule"`
 	Part  string `json:"part,omitempty"` // block, nominal or candidate; "" for the limit itself
 	Limit string `json:"limit"`          // 100/1m0s token_bucket
-	// Was is the limit in whose place it is; "" when there was none.
+	// Was is the limit that it replaces; "" when there was none.
 	Was string `json:"was,omitempty"`
-	// For is how long requests are held to the counters of that one as well, so that
-	// nobody is refilled; 0 when the counters start empty.
+	// For is for how long requests are held to the old counters as well, so that nobody gets a
+	// fresh allowance; 0 when the counters start empty.
 	For time.Duration `json:"-"`
-	// Why the counters start empty.
+	// Why says why the counters start empty.
 	Why string `json:"why,omitempty"`
-	// Gone is a tier, the row of a table or a branch that is no longer there, Who the requests that it
-	// was for. Limit is what they are held to now, Was what they were held to; Counted says
-	// where.
+	// Gone is a tier, a table row or a branch that no longer exists, and Who is the requests that
+	// it was for. Limit is what they are held to now, Was what they were held to, and Counted says
+	// what happens to their counts.
 	Gone    string `json:"gone,omitempty"`
 	Who     string `json:"who,omitempty"`
 	Counted string `json:"counted,omitempty"`
 }
 
-// String tells the change in a sentence.
+// String describes the change in a sentence.
 func (c Change) String() string {
 	if c.Gone != "" {
 		return fmt.Sprintf("rule %s: %s is gone: requests with %s are held to %s instead of %s, and %s", c.Rule, c.Gone, c.Who, c.Limit, c.Was, c.Counted)
@@ -54,9 +54,9 @@ func (c Change) MarshalJSON() ([]byte, error) {
 	}{plain(c), c.For.Seconds()})
 }
 
-// Compare tells which counters do not simply continue when set takes the place of old. A limit
-// of the same rule, `per`, algorithm and period goes on, whatever its numbers; sliding_log
-// and sub_windows are one algorithm here.
+// Compare returns the counters that do not simply continue when set replaces old. Counters continue
+// for a limit of the same rule, `per`, algorithm and period, whatever its numbers; sliding_log and
+// sub_windows count as one algorithm here.
 func Compare(old, set *Set) []Change {
 	return newSuccession(old.ledger(), set.ledger(), nil, set.config.now()).changes
 }

@@ -37,7 +37,8 @@ func (st *state) append(dst []tidegate.Check, h *hit) []tidegate.Check {
 	return dst
 }
 
-// accessFor is the limits that count nothing, for the request that was hit.
+// accessFor returns the limits of r that refuse without counting: those that decide or those that
+// only try.
 func (r *rule) accessFor(h *hit) *access {
 	if h.try {
 		return &r.tries
@@ -95,10 +96,10 @@ func (st *state) appendPlan(dst []tidegate.Check, h *hit, p *plan) []tidegate.Ch
 	return dst
 }
 
-// under is the check of the nominal limit below the ceiling that c is about, of which a share has
-// to be left.
+// under returns the check of the nominal limit below the ceiling of c. With room it only marks what
+// is above it; otherwise it decides, and requests leave a share of it.
 func (h *held) under(c tidegate.Check, room bool, leave int) tidegate.Check {
-	if room { // above it is above it, whether there is a line or not, and whatever is set aside
+	if room { // what is above it is marked, whether or not it queues, and whatever is set aside
 		c.Limit, c.Advisory, c.MaxWait, c.Floor = h.nominal, true, 0, 0
 	} else if c.Limit = h.strict; leave > 0 {
 		c.Floor = rulefile.Leave(c.Limit.Capacity(), leave)

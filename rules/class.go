@@ -1,7 +1,7 @@
 package rules
 
-// leaves is, for each class, which share of the limits of a rule its requests have to leave for more
-// important ones. It is nil for a rule that sets nothing aside.
+// leaves has, for each class, the share of a rule's limits that its requests leave for more
+// important classes. It is nil for a rule that sets nothing aside.
 type leaves []int
 
 // of returns the share for a class, in hundredths of a percent.

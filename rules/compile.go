@@ -16,15 +16,15 @@ type compiler struct {
 	lists    map[string]*list
 	files    []string
 	at       diag.Pos // the rule that is being compiled
-	limits   int      // made so far, those of all branches and ways to count
+	limits   int      // made so far, over all branches and scopes
 	house    *house
 	alike    alike
 	limiter  *limiter // of the rule that is being compiled
 	problems diag.List
 }
 
-// maxLimits bounds what a file is compiled to: limits × branches × ways to count can
-// be far more than was written.
+// maxLimits bounds what a file is compiled to: limits × branches × scopes can be far more than was
+// written.
 const maxLimits = 500_000
 
 // compile returns the Set, and what is wrong; the Set is nil if that is more than
@@ -69,7 +69,7 @@ func compile(f *rulefile.File, config Config) (*Set, diag.List) {
 	return s, c.problems
 }
 
-// replace tells each rule which others take its place.
+// replace records in each rule the rules that are written `instead_of` it.
 func (s *Set) replace(f *rulefile.File) {
 	byName := make(map[string]*rule, len(s.rules))
 	for _, r := range s.rules {
@@ -117,14 +117,14 @@ func (c *compiler) fail(pos diag.Pos, message, hint string) {
 	c.problems.Add(c.file.Problem(pos, diag.Error, message, hint))
 }
 
-// found adds err, if it is one.
+// found adds err as an error, unless it is nil.
 func (c *compiler) found(pos diag.Pos, err error) {
 	if err != nil {
 		c.fail(pos, err.Error(), "")
 	}
 }
 
-// must adds err, if it is one, as a mistake of the rule.
+// must returns l, and adds err as an error of the rule, unless it is nil.
 func (c *compiler) must(l *tidegate.Limit, err error) *tidegate.Limit {
 	c.found(c.at, err)
 	return l

@@ -9,7 +9,7 @@ import (
 	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
-// condition is what a when or unless requires of one identity: any of its tests.
+// condition is what a when or unless requires of one identity: that one of its tests passes.
 type condition struct {
 	id              *identity
 	absent, present bool                // having no value, or any, is enough
@@ -23,7 +23,7 @@ type condition struct {
 	text            string // the tests, as they were written
 }
 
-// fewLiterals are compared one by one faster than hashed.
+// fewLiterals is up to how many literals comparing one by one is faster than hashing.
 const fewLiterals = 8
 
 // conditions hold when all of them do; an empty list always holds.
@@ -32,7 +32,7 @@ type conditions []condition
 // whenUnless is the when and the unless of a rule, a branch, a class or an exemption.
 type whenUnless struct{ when, unless conditions }
 
-// unconditional is what all that have neither share. It is never written.
+// unconditional is shared by all that have neither. It is never written to.
 var unconditional = new(whenUnless)
 
 func (c *compiler) whenUnless(when, unless []rulefile.Condition) *whenUnless {
@@ -82,7 +82,7 @@ func (c *compiler) condition(w *rulefile.Condition) condition {
 		}
 	}
 	slices.Sort(literals)
-	literals = slices.Compact(literals) // one may be written twice
+	literals = slices.Compact(literals) // two may be spelled alike
 	made.networks = newNetworks(prefixes)
 	made.byAddress = made.byAddress || len(prefixes) > 0
 	if len(literals) <= fewLiterals {
@@ -130,8 +130,8 @@ func spelled(text string, spellings []func(string) string) []string {
 	return all
 }
 
-// values returns the literals of a condition that has no other tests, else nil. Rules and branches are
-// indexed by them, so that those with other values are not even looked at.
+// values returns the literals of a condition that has no other tests, else nil. Rules and branches
+// are indexed by them, so that those that require other values are not even looked at.
 func (c *condition) values() []string {
 	if c.id.local || c.fold || c.absent || c.present || len(c.globs) > 0 || c.byAddress || len(c.lists) > 0 {
 		return nil

@@ -5,7 +5,7 @@ import "time"
 // Config is what a rule file needs from its surroundings. The zero value reads
 // files from disk, trusts no token and knows no signals.
 type Config struct {
-	// Trust says whose word is taken for who is asking.
+	// Trust says which tokens and API keys identify the caller.
 	Trust Trust
 	// ReadFile reads the rule file and all it names; nil reads from disk,
 	// at most 16 MiB of each.
@@ -13,8 +13,7 @@ type Config struct {
 	// Glob finds the files that `include` names by a pattern; nil means
 	// filepath.Glob.
 	Glob func(pattern string) ([]string, error)
-	// Now is the time that `until` and the life of tokens are held against; nil
-	// means time.Now.
+	// Now is the clock for `until` and for the lifetime of tokens; nil means time.Now.
 	Now func() time.Time
 	// IgnoreCase is for upstreams that take paths in any case: patterns, conditions on
 	// the path and what is counted by it then do so, too.
@@ -25,12 +24,12 @@ type Config struct {
 	// Signals are what `over: elastic` and `shed` look at; nil has none, so that elastic
 	// limits stay at their nominal size and nothing is shed. See [Pushed].
 	Signals Signals
-	// OnShed is told of every step by which more or less is shed; nil means nobody is. It is called while a
-	// request is matched, and must not ask the Set.
+	// OnShed is called whenever more or less is shed; nil means never. It is called while a request
+	// is matched, and must not call the Set.
 	OnShed func(Shedding)
 }
 
-// Trust says whose word is taken for who is asking.
+// Trust says which tokens and API keys identify the caller.
 type Trust struct {
 	// JWT verifies the tokens that jwt.* is read from; nil trusts none, and what
 	// comes from a token counts as missing.
@@ -48,23 +47,22 @@ type Signals interface {
 	Signal(name string) (value float64, ok bool)
 }
 
-// Steady is implemented by [Signals] that say themselves whether a signal is below
-// the bound of a rule, so that a value which trembles around it does not switch
-// the limit with every request. What is not known is not below.
+// Steady is implemented by [Signals] that decide themselves whether a signal is below the threshold
+// of a rule, with hysteresis: a value that fluctuates around it does not switch the limit with
+// every request. An unknown signal is not below.
 type Steady interface {
 	Below(name string, threshold float64) bool
 }
 
-// Recent is implemented by [Signals] that know a signal over the last few seconds alone. `shed` goes by
-// that: it takes a step each second, and would go too far by what has long passed.
+// Recent is implemented by [Signals] that know a signal over just the last few seconds. `shed` uses
+// it: it adjusts every second, and older values would make it overshoot.
 type Recent interface {
 	Recent(name string) (value float64, ok bool)
 }
 
-// Identified is implemented by [tidegate.Values] that know who is asking by the
-// names of `identify` and by the built-in ones, rather than by where it is found.
-// Known with an empty value means that it is missing. Tests of rules and explain
-// use it, so that they need no tokens.
+// Identified is implemented by [tidegate.Values] that know the caller by the names of `identify`
+// and by the built-in ones, rather than by the sources of the values. Known with an empty value
+// means that it is missing. Tests of rules and explain use it, so that they need no tokens.
 type Identified interface {
 	Identity(name string) (value string, known bool)
 }

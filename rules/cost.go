@@ -7,11 +7,11 @@ import (
 	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
-// cost is what a request takes from each limit of a rule. The zero value takes
-// what the front end says; rules that say nothing share it.
+// cost is what a request takes from each limit of a rule. The zero value is the cost that the front
+// end gives; rules that say nothing share it.
 type cost struct {
 	fixed    int64
-	reserve  []*identity // the first that is there, or all together
+	reserve  []*identity // the first that is present, or the sum of all
 	sum      bool
 	fallback int64
 	min, max int64
@@ -33,8 +33,8 @@ func (c *compiler) cost(w *rulefile.Cost) *cost {
 	return made
 }
 
-// of returns the cost of the request: never less than 1, so that nobody can look
-// without paying. A reserve beyond its bounds is moved to them and counted.
+// of returns the cost of the request: at least 1, so that no request passes for free. A reserved
+// cost outside min and max is moved to the nearest of them, and counted in clamped.
 func (c *cost) of(st *state, h *hit, clamped *atomic.Int64) int64 {
 	switch {
 	case len(c.reserve) > 0:
@@ -45,7 +45,7 @@ func (c *cost) of(st *state, h *hit, clamped *atomic.Int64) int64 {
 	return max(st.request.Cost, 1)
 }
 
-// isRequests reports whether the cost is the one that the request has.
+// isRequests reports whether the cost is the one that the request brings.
 func (c *cost) isRequests() bool { return len(c.reserve) == 0 && c.fixed == 0 }
 
 func (c *cost) reserved(st *state, h *hit, clamped *atomic.Int64) int64 {
@@ -63,9 +63,8 @@ func (c *cost) reserved(st *state, h *hit, clamped *atomic.Int64) int64 {
 	return bounded
 }
 
-// asked returns the estimate that the request brings. Of a list, the first value that is
-// there counts, even if it is not a number. In a sum, what is not there adds nothing, and
-// nothing takes away from the rest.
+// asked returns the estimate that the request brings. Of a list, the first value that is present
+// counts, even if it is not a number. In a sum, missing and negative values add nothing.
 func (c *cost) asked(st *state, h *hit) (n int64, ok bool) {
 	for _, id := range c.reserve {
 		v, there := st.find(id, h)

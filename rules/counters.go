@@ -2,8 +2,8 @@ package rules
 
 import "tidegate.dev/tidegate"
 
-// Patterns returns the patterns of a rule as they are written; none for a rule
-// that holds for every request, or that there is not.
+// Patterns returns the patterns of a rule as they are written; none for a rule that holds for every
+// request, or does not exist.
 func (s *Set) Patterns(rule string) []string {
 	var all []string
 	for i := range s.entries {
@@ -16,8 +16,8 @@ func (s *Set) Patterns(rule string) []string {
 	return all
 }
 
-// Limits returns the limits that the rules count by, one for each counter
-// identity. Quotas that start on a day of who is asking are there once.
+// Limits returns the limits that the rules count by, one for each counter identity. A quota whose
+// first day depends on the caller is listed once.
 func (s *Set) Limits() []*tidegate.Limit {
 	var all []*tidegate.Limit
 	seen := make(map[string]bool)
@@ -45,7 +45,7 @@ func (s *Set) Limits() []*tidegate.Limit {
 	return all
 }
 
-// some is the limit of an item, one of them where it depends on who is asking.
+// some returns the limit of an item; if the limit depends on the caller, one of them.
 func (it *item) some() *held {
 	if it.vary != nil {
 		return it.vary.otherwise

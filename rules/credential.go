@@ -7,9 +7,9 @@ import (
 	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
-// Credential reports whether the values of a part of a limit's Scope may be secrets, by which
-// somebody is let in: cookies, what clients put into headers and queries, and everything whose
-// name says so. Where the rules do not have the part, it is taken for one.
+// Credential reports whether the values of a part of a limit's Scope may be secrets that grant
+// access: cookies, what clients put into headers and queries, and everything whose name suggests a
+// secret. A part that the rules do not have is treated as one.
 func (s *Set) Credential(part string) bool {
 	name, _, _ := strings.Cut(part, "/")
 	for _, id := range []*identity{s.ids.byName[part], s.ids.byName[name]} {
@@ -35,8 +35,8 @@ func (s *source) credential() bool {
 	return false
 }
 
-// NamesCredential reports whether the name of a header, a field or an entry of a descriptor says
-// that its values are secrets.
+// NamesCredential reports whether the name of a header, a field or a descriptor entry suggests that
+// its values are secrets.
 func NamesCredential(name string) bool {
 	plain := strings.NewReplacer("-", "", "_", "", ".", "", " ", "").Replace(strings.ToLower(name))
 	return plain == "key" || slices.ContainsFunc(credentialWords, func(word string) bool { return strings.Contains(plain, word) })

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// Door is a front end that is asked whether requests may pass, and does not see them pass.
+// Door is a front end that answers whether requests may pass, but does not forward them.
 type Door string
 
 const (
@@ -15,14 +15,14 @@ const (
 	DoorRLS         Door = "rls"          // Envoy asks by descriptors
 )
 
-// Doors returns all there are.
+// Doors returns all doors.
 func Doors() []Door { return []Door{DoorForwardAuth, DoorCheck, DoorRESP, DoorRLS} }
 
-// Blind returns a warning for each rule that says something about what a door cannot know
-// or do, and what happens instead.
+// Blind returns a warning for each rule that needs what a door cannot know or do, with what happens
+// instead.
 func (s *Set) Blind(d Door) Problems { return slices.Clone(s.blind[d]) }
 
-// DoorWarnings tells what doors cannot know of the rules, once per rule and door, however
+// DoorWarnings collects what doors cannot know about the rules, once per rule and door, however
 // often the rules are loaded. Its zero value has no doors.
 type DoorWarnings struct {
 	Doors []Door
@@ -31,7 +31,7 @@ type DoorWarnings struct {
 	told map[string]bool
 }
 
-// Of returns what was not told before of s.
+// Of returns the warnings about s that it has not returned before.
 func (w *DoorWarnings) Of(s *Set) Problems {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -11,79 +11,78 @@ import (
 	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
-// Explanation is how a Set sees a request: who is asking, and for every rule
-// whether it applies and why not.
+// Explanation is how a Set sees a request: its identities, and for every rule whether it applies
+// and why not.
 type Explanation struct {
 	Method string `json:"method"`
 	Host   string `json:"host"`
 	Path   string `json:"path"` // as it is matched
-	// AlsoReadAs are other paths that a server may take the path for: rules have to
-	// hold for each.
+	// AlsoReadAs are other paths that a server may read the path as: rules also apply to them.
 	AlsoReadAs []string        `json:"also_read_as,omitempty"`
 	Identities []FoundIdentity `json:"identities"`
 	// Class is how important the request is, where the rules have classes. Where it can be read in
 	// several ways, it is the least important of them.
 	Class string `json:"class,omitempty"`
-	// Shed says when requests are shed by what the file says for all rules.
+	// Shed says when requests are shed by the `shed` of the whole file.
 	Shed string `json:"shed,omitempty"`
-	// Exempt is the place of the entry of exempt that takes the request out.
+	// Exempt is the position of the entry of exempt that exempts the request.
 	Exempt string `json:"exempt,omitempty"`
 	// Ban refuses the request, whatever the rules say of it; nil means that none does.
 	Ban   *Measure        `json:"ban,omitempty"`
 	Rules []ExplainedRule `json:"rules"`
 }
 
-// FoundIdentity is who is asking, by one name.
+// FoundIdentity is one identity of the request.
 type FoundIdentity struct {
 	Name    string `json:"name"`
 	Value   string `json:"value,omitempty"`
 	Source  string `json:"source,omitempty"` // where it was found
 	Missing bool   `json:"missing,omitempty"`
-	Note    string `json:"note,omitempty"` // why it is missing, where that is not plain
+	Note    string `json:"note,omitempty"` // why it is missing, unless that is obvious
 }
 
-// ExplainedRule is what a rule makes of a request.
+// ExplainedRule is how a rule applies to a request.
 type ExplainedRule struct {
 	Name    string `json:"name"`
 	Place   string `json:"place"` // file:line:col
 	Applies bool   `json:"applies"`
 	// Why it does not apply, or refuses without counting.
 	Why string `json:"why,omitempty"`
-	// ReadAs is the path that this is about, where the request can be read in several
-	// ways; see Explanation.AlsoReadAs.
+	// ReadAs is the reading of the path that this is about, if there are several; see
+	// Explanation.AlsoReadAs.
 	ReadAs string `json:"read_as,omitempty"`
 	// Pattern that matched; "" where the rule has none, or none matches.
 	Pattern string `json:"pattern,omitempty"`
 	// Mode is enforce, enforce 25%, shadow or disabled.
 	Mode string `json:"mode"`
-	// Decides is false where the rule only tries: nobody is refused by it.
+	// Decides is false if the rule is only tried and refuses nothing.
 	Decides bool `json:"decides"`
-	// Branch of for that the request takes, by its place; "" for the rule's own
-	// terms. Reason is what the branch says of itself.
+	// Branch is the position of the branch of `for` that the request takes; "" means the rule's own
+	// terms. Reason is the branch's own explanation.
 	Branch string `json:"branch,omitempty"`
 	Reason string `json:"reason,omitempty"`
-	// Override has put other limits in place of those of the rule; nil means that none has.
+	// Override is the override that replaces the limits of the rule; nil means none.
 	Override *Measure `json:"override,omitempty"`
 	// Tier is the one that the request has, Row the values of the table's row that it falls
 	// into; "else" where it falls into none.
 	Tier string `json:"tier,omitempty"`
 	Row  string `json:"row,omitempty"`
-	// Was is the tier or row that the request had by other rules, with its limits; for
-	// whoever compares the two.
+	// Was is the tier or row that the request had under other rules, with its limits, for
+	// comparisons.
 	Was string `json:"was,omitempty"`
-	// Per is who is counted, Scope how that was found, Key the value.
+	// Per is what the rule counts by, Scope which sources it was found in, Key the value.
 	Per   string `json:"per,omitempty"`
 	Scope string `json:"scope,omitempty"`
 	Key   string `json:"key,omitempty"`
 	// Subject is what Scope and Key say, part by part.
 	Subject []SubjectPart `json:"subject,omitempty"`
-	// Unlimited: it applies and holds the request to nothing.
+	// Unlimited: the rule applies but has no limits.
 	Unlimited bool `json:"unlimited,omitempty"`
-	// Defer says how what the rule refuses is kept; "" means that it is not.
+	// Defer says how refused requests are kept for later; "" means that they are not.
 	Defer string `json:"defer,omitempty"`
 	// Shed says when the rule sheds requests.
 	Shed string `json:"shed,omitempty"`
-	// Elastic says what the signal has to give.
+	// Elastic says which signal decides and its current value.
 	Elastic string           `json:"elastic,omitempty"`
 	Checks  []ExplainedCheck `json:"checks,omitempty"`
 }
@@ -107,26 +106,27 @@ type ExplainedCheck struct {
 	Estimate bool          `json:"estimate,omitempty"` // the true cost comes later
 	Advisory bool          `json:"advisory,omitempty"`
 	MaxWait  string        `json:"max_wait,omitempty"`
-	// Leaves is how many events have to remain for more important classes.
+	// Leaves is how many events must remain for more important classes.
 	Leaves int64 `json:"leaves,omitempty"`
-	// MaxOver is for how long requests may pass above the limit; then it decides, until it has had
-	// room for as long.
+	// MaxOver is for how long requests may pass above the limit; then it decides, until requests
+	// have stayed below it for as long.
 	MaxOver string `json:"max_over,omitempty"`
 	// Consistency is how a fleet shares the counter, where the rule says leased, eventual or split:
-	// that, or strict if the limit cannot. Shared says what it means, or why it is strict.
+	// that, or strict if the limit does not support it. Shared says what it means, or why it is
+	// strict.
 	Consistency string `json:"consistency,omitempty"`
 	Shared      string `json:"shared,omitempty"`
-	// Until is for counters that rules in force before counted in, by an algorithm or over
-	// a period that is another now: until then requests are held to what was used there.
+	// Until is set for counters of earlier rules with another algorithm or period: until then
+	// requests are held to what was used there.
 	Until *time.Time `json:"until,omitempty"`
 	// Check is what Match returns.
 	Check tidegate.Check `json:"-"`
 }
 
-// Explain tells what Match makes of a request, and why. It charges nothing.
+// Explain returns what Match would do with a request, and why. It charges nothing.
 func (s *Set) Explain(r *tidegate.Request) Explanation { return s.state(r).explain("") }
 
-// explain is about all rules, or only about the one of a name.
+// explain explains all rules or, unless only is "", just the rule of that name.
 func (st *state) explain(only string) Explanation {
 	r := st.request
 	st.explains = true
@@ -147,7 +147,7 @@ func (st *state) explain(only string) Explanation {
 		if path := st.readings[way].Path(); path != e.Path && !slices.Contains(e.AlsoReadAs, path) {
 			e.AlsoReadAs = append(e.AlsoReadAs, path)
 		}
-		if exempt == "" { // it would have to hold in all
+		if exempt == "" { // an exemption has to hold in all readings
 			e.Exempt = ""
 		}
 		for i := range found {
@@ -162,7 +162,7 @@ func (st *state) explain(only string) Explanation {
 	return e
 }
 
-// explainReading is about the reading at hand.
+// explainReading explains the current reading of the path.
 func (st *state) explainReading(only string) (found []ExplainedRule, exempt string) {
 	s := st.set
 	first := st.resolveAll()
@@ -198,7 +198,7 @@ func (st *state) explainReading(only string) (found []ExplainedRule, exempt stri
 	return found, exempt
 }
 
-// join adds what the rule makes of another reading of the path.
+// join merges what the rule does in another reading of the path into x.
 func (x *ExplainedRule) join(other *ExplainedRule) {
 	switch {
 	case !other.Applies:
@@ -235,7 +235,7 @@ func (st *state) foundIdentities() []FoundIdentity {
 	return all
 }
 
-// explainHit is about a rule whose patterns match.
+// explainHit explains a rule whose patterns match.
 func (st *state) explainHit(h *hit) ExplainedRule {
 	x := st.describe(h)
 	r := st.set.entries[h.entry].rule
@@ -314,7 +314,7 @@ func (st *state) explainPlan(x *ExplainedRule, p *plan) {
 	}
 }
 
-// deferText is how requests are kept; "" if they are not.
+// deferText says how refused requests are kept; "" if they are not.
 func deferText(d *tidegate.Defer) string {
 	switch {
 	case d == nil:

@@ -1,11 +1,10 @@
 package rules
 
-// forks finds the branch of a for that a request takes: the first whose
-// conditions hold. Long lists of branches, such as one per tenant, are looked up
-// by the value that they wait for.
+// forks finds the branch of a for that a request takes: the first whose conditions hold. Long lists
+// of branches, such as one per tenant, are looked up by the value that they require.
 type forks struct {
 	byValue []forkIndex
-	others  []int32 // branches that are to be asked, in order
+	others  []int32 // tested one by one, in order
 }
 
 type forkIndex struct {
@@ -13,7 +12,7 @@ type forkIndex struct {
 	branches map[string][]int32 // in order
 }
 
-// fewForks are asked in order faster than looked up.
+// fewForks is up to how many branches testing one by one is faster than a lookup.
 const fewForks = 8
 
 func newForks(branches []plan) forks {
@@ -45,8 +44,7 @@ func newForks(branches []plan) forks {
 	return f
 }
 
-// plan returns what the request is held to: the rule's own plan, or that of the
-// first branch that holds.
+// plan returns the plan of the first branch that holds, or the rule's own.
 func (r *rule) plan(st *state, h *hit) *plan {
 	first := int32(len(r.plans) - 1)
 	for i := range r.forks.byValue {
@@ -62,8 +60,8 @@ func (r *rule) plan(st *state, h *hit) *plan {
 	return &r.plans[1+first]
 }
 
-// firstOf returns the first of branches that holds, if it is before the one that
-// was found already.
+// firstOf returns the first of branches that holds, if it comes before the branch before; otherwise
+// it returns before.
 func (r *rule) firstOf(branches []int32, before int32, st *state, h *hit) int32 {
 	for _, b := range branches {
 		if b >= before {
@@ -77,7 +75,7 @@ func (r *rule) firstOf(branches []int32, before int32, st *state, h *hit) int32 
 	return before
 }
 
-// expired asks for the time only where a branch has an end.
+// expired reports whether the branch has ended. It reads the clock only if the branch has an end.
 func (p *plan) expired(s *Set) bool {
 	return !p.branch.Until.IsZero() && !s.config.now().Before(p.branch.Until)
 }

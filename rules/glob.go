@@ -4,7 +4,7 @@ package rules
 // any run of bytes, also none. It takes at most len(pattern)·len(s) steps.
 func globMatch(pattern, s string) bool {
 	p, i := 0, 0
-	star, mark := -1, 0 // the last * and where what it stands for ends
+	star, mark := -1, 0 // the position after the last *, and in s the end of what it stands for
 	for i < len(s) {
 		switch {
 		case p < len(pattern) && pattern[p] == '*':

@@ -9,8 +9,8 @@ import (
 	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
-// gone tells of tiers and rows that a rule no longer has, and what their requests are held
-// to now; of branches where their requests do not keep what they have used.
+// gone reports the tiers and rows that a rule no longer has, with what their requests are held to
+// now, and the branches whose requests lose what they have used.
 func (s *succession) gone(old, a *account) {
 	branches := old.branches()
 	for i := range old.Plans {
@@ -28,13 +28,13 @@ func (s *succession) gone(old, a *account) {
 		if apart := a.merged(was); apart != "" {
 			change.Counted = "are counted with all other values of " + apart
 		} else if change.Limit == change.Was {
-			continue // nobody notices
+			continue // for these requests nothing changes
 		}
 		s.add(change)
 	}
 }
 
-// goneBranch tells of the i-th branch, if nothing is in its place.
+// goneBranch reports that the i-th branch is gone, if none replaces it.
 func (s *succession) goneBranch(old, a *account, i int, branches map[string]*counters) {
 	has := func(conditions string) bool {
 		return slices.ContainsFunc(a.Plans, func(c counters) bool { return c.Conditions == conditions })
@@ -58,8 +58,9 @@ func (s *succession) add(c Change) {
 
 const keptAll = "keep what they have used"
 
-// kept says whether requests of was keep what they have used, now that they are held to now, which
-// is in the place of before: a limit with another algorithm or period has counters of its own.
+// kept says whether requests of the plan was keep what they have used now that the plan now holds
+// for them. before is the plan that now replaces. A limit with another algorithm or period has new
+// counters.
 func kept(was, now, before *counters) string {
 	has := func(p *counters, identity string) bool {
 		return slices.ContainsFunc(p.at(0), func(c counter) bool { return c.limit.Identity() == identity })
@@ -70,7 +71,7 @@ func kept(was, now, before *counters) string {
 			continue
 		}
 		goesOn := has(was, c.limit.Identity())
-		if !has(before, c.limit.Identity()) { // it continues from another
+		if !has(before, c.limit.Identity()) { // it continues a counter of before
 			goesOn = goesOn || slices.ContainsFunc(before.at(0), func(b counter) bool {
 				return b.class() == c.class() && has(was, b.limit.Identity())
 			})
@@ -91,8 +92,8 @@ func (c *counters) standsFor(other counters) bool {
 	return c.Tier == other.Tier && slices.Equal(c.Row, other.Row)
 }
 
-// planOf returns the plan that requests of was have in a: that of the same row of the tier of
-// all others, or the row of fewer values, or that of none.
+// planOf returns the plan in a for requests of was: the first one of the same tier, or of no tier,
+// whose row values was has; else the plan of the rule itself.
 func (a *account) planOf(was *counters) *counters {
 	tiers := []string{was.Tier}
 	if was.Tier != "" {
@@ -110,13 +111,13 @@ func (a *account) planOf(was *counters) *counters {
 	return &a.Plans[0]
 }
 
-// within reports whether a request of the row has also these values.
+// within reports whether row has all of values.
 func within(values, row []rulefile.RowValue) bool {
 	return !slices.ContainsFunc(values, func(v rulefile.RowValue) bool { return !slices.Contains(row, v) })
 }
 
-// merged returns the identity by which requests of was are no longer told apart; "" if they
-// still are.
+// merged returns the identity whose values are no longer counted apart for requests of was; "" if
+// they still are.
 func (a *account) merged(was *counters) string {
 	values := was.Row
 	if was.Tier != "" {
@@ -145,14 +146,14 @@ func (c *counters) name() string {
 	return strings.Join(names, ", ")
 }
 
-// who are the requests that c is for, by its conditions.
+// who describes the requests that c is for, by its conditions.
 func (c *counters) who() string {
 	conditions, _, _ := strings.Cut(c.Conditions, "unless\n")
 	lines := strings.Split(strings.TrimSuffix(conditions, "\n"), "\n")
 	return strings.ReplaceAll(strings.Join(lines, " and "), ": ", " ")
 }
 
-// text is the limits that c has, by the first way to find who is counted.
+// text lists the limits of c, in its first scope.
 func (c *counters) text() string {
 	var all []string
 	for _, one := range c.at(0) {
@@ -166,7 +167,7 @@ func (c *counters) text() string {
 	return strings.Join(all, " and ")
 }
 
-// regroup tells of values that are counted together, or by themselves, and were not before.
+// regroup reports values that are now counted together, or apart, and were not before.
 func (s *succession) regroup(old, a *account) {
 	for _, name := range slices.Sorted(maps.Keys(a.Rows)) {
 		had, ok := old.Rows[name]
@@ -189,7 +190,7 @@ func (s *succession) regroup(old, a *account) {
 	}
 }
 
-// freshFor tells of counters that start empty for some requests.
+// freshFor reports counters that start empty for some requests.
 func (s *succession) freshFor(a *account, who, why string) {
 	change := Change{Rule: a.Rule, Who: who, Why: why}
 	if !s.told[change] {

@@ -13,11 +13,11 @@ import (
 	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
-// holder is one identity of somebody whom a measure is about.
+// holder is one identity of those that a measure is about.
 type holder struct {
 	id       *identity
 	everyone bool
-	texts    []string     // values of id, in each spelling
+	texts    []string     // the value of id, in each spelling
 	network  netip.Prefix // also all addresses in it; unmapped
 	fold     bool         // values are compared without their case
 }
@@ -37,7 +37,7 @@ func (w *holder) holds(st *state, h *hit) bool {
 	return slices.Contains(w.texts, text) || w.network.IsValid() && w.network.Contains(st.addressOf(w.id, v))
 }
 
-// literals are what the holder can be looked up by.
+// literals returns the values by which the holder can be looked up.
 func (w *holder) literals() []literal {
 	all := make([]literal, 0, len(w.texts)+1)
 	for _, text := range w.texts {
@@ -46,7 +46,7 @@ func (w *holder) literals() []literal {
 	return all
 }
 
-// peek is find for measures: what they ask for in vain is not counted as missing.
+// peek is find without counting missing values: measures should not raise that count.
 func (st *state) peek(id *identity, h *hit) (value, bool) {
 	if !id.local {
 		if v := &st.values[id.slot]; v.known {
@@ -64,7 +64,7 @@ func (st *state) peek(id *identity, h *hit) (value, bool) {
 	return v, v.there
 }
 
-// who compiles whom m is about.
+// who compiles the identities that m is about.
 func (c *measureCompiler) who(m *Measure) []holder {
 	switch {
 	case len(m.As) == 0:
@@ -118,7 +118,7 @@ func (c *measureCompiler) holder(m *Measure, name, text string) (holder, bool) {
 	return w, true
 }
 
-// everyone checks a measure about all.
+// everyone checks a measure that is about everyone, and reports whether it is valid.
 func (c *measureCompiler) everyone(m *Measure, text string) bool {
 	switch {
 	case text != "":
@@ -133,8 +133,8 @@ func (c *measureCompiler) everyone(m *Measure, text string) bool {
 	return false
 }
 
-// network finds the addresses that text stands for, where the identity is one. An address
-// alone is what the identity makes of it: of IPv6, the whole /64.
+// network sets the network that text stands for, if the identity can be an address. A single
+// address is widened as the identity counts it: for IPv6, to the /64.
 func (c *measureCompiler) network(m *Measure, w *holder, name, text string) bool {
 	at := slices.IndexFunc(w.id.sources, func(s source) bool { return s.kind == rulefile.SourceIP })
 	if at < 0 {

@@ -8,8 +8,8 @@ import (
 	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
-// identity is what a name of per, when, unless and for stands for. Its value is
-// found once per request and kept in the state's slot of that number.
+// identity is what a name in per, when, unless and for means. Its value is found once per request
+// and kept in the state's slot of that number.
 type identity struct {
 	name    string
 	sources []source
@@ -19,13 +19,13 @@ type identity struct {
 	local bool
 	// never missing: method, path, host, route, everyone. They may be empty.
 	always bool
-	missed atomic.Int64 // requests that a rule asked for it, and that had none
+	missed atomic.Int64 // requests of rules that asked for it and found none
 }
 
-// source is one place to find an identity in.
+// source is one place where an identity is looked for.
 type source struct {
 	kind         rulefile.SourceKind
-	ask          string // what Request.Values calls it
+	ask          string // what Request.Values calls it; see askFor
 	arg          string // the claim or wildcard
 	bits4, bits6 int
 	spelling     rulefile.Spelling
@@ -36,7 +36,7 @@ func newSource(s rulefile.Source) source {
 	return source{kind: s.Kind, ask: askFor(s), arg: s.Arg, bits4: s.Bits4, bits6: s.Bits6, spelling: s.Spelling, text: s.Text}
 }
 
-// askFor is the name by which front ends know what s is about.
+// askFor returns the name by which Request.Values looks up s.
 func askFor(s rulefile.Source) string {
 	switch s.Kind {
 	case rulefile.SourceIP:
@@ -64,7 +64,7 @@ func askFor(s rulefile.Source) string {
 	return s.Arg
 }
 
-// sourceKey tells sources apart.
+// sourceKey is what makes sources equal.
 type sourceKey struct {
 	kind     rulefile.SourceKind
 	spelling rulefile.Spelling
@@ -75,12 +75,12 @@ type sourceKey struct {
 type identities struct {
 	file   *rulefile.File // nil once all are found
 	byName map[string]*identity
-	// bySource has those of one source alone that have a slot, the first of each.
+	// bySource has the identities with a slot and a single source; of equal ones the first.
 	bySource map[sourceKey]*identity
 	all      []*identity // those with a slot, by slot
 	byPath   []int       // slots whose value depends on how the path is read
 	ip       *identity
-	// unnamed are the sources that were asked for without a name, perhaps twice.
+	// unnamed are the sources used without a name, possibly more than once.
 	unnamed []rulefile.Source
 }
 
@@ -93,7 +93,7 @@ func newIdentities(f *rulefile.File) *identities {
 	return ids
 }
 
-// find returns what name stands for: one of identify, or built in.
+// find returns the identity of that name: one of identify, or a built-in one.
 func (ids *identities) find(name string) *identity {
 	if id := ids.byName[name]; id != nil {
 		return id
@@ -102,8 +102,8 @@ func (ids *identities) find(name string) *identity {
 	return ids.add(name, w.Sources...)
 }
 
-// from returns the identity of a source that was written without a name: the
-// one of identify that is this source and no other, or one by its text.
+// from returns the identity of a source that was written without a name: the one of identify with
+// just this source, or a new one named after its text.
 func (ids *identities) from(s rulefile.Source) *identity {
 	ids.unnamed = append(ids.unnamed, s)
 	if id := ids.bySource[sourceKey{s.Kind, s.Spelling, askFor(s)}]; id != nil {
@@ -155,8 +155,7 @@ func (id *identity) ofPath() bool {
 	})
 }
 
-// descriptor reports whether all there is of id is what a caller of a check API
-// sends.
+// descriptor reports whether all sources of id are what the caller of a check API sends.
 func (id *identity) descriptor() bool {
 	for i := range id.sources {
 		if id.sources[i].kind != rulefile.SourceDescriptor {
@@ -166,7 +165,7 @@ func (id *identity) descriptor() bool {
 	return true
 }
 
-// scope is the name of the counters that source number i leads to.
+// scope returns the scope of the counters for values from source number i.
 func (id *identity) scope(i int) string {
 	if len(id.sources) == 1 {
 		return id.name
@@ -174,6 +173,6 @@ func (id *identity) scope(i int) string {
 	return id.name + "/" + id.sources[i].text
 }
 
-// isIP reports whether source number i is the client's address, so that
-// networks are held against the whole of it.
+// isIP reports whether source number i is the client's address. Networks are compared with the
+// whole address, not with the prefix that is counted.
 func (id *identity) isIP(i int) bool { return id.sources[i].kind == rulefile.SourceIP }

@@ -7,9 +7,9 @@ import (
 	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
-// index finds the rules and exemptions that a request may fall under, at a cost
-// that does not depend on the others: by pattern, and where many share one, by
-// the value that their when waits for.
+// index finds the entries that may apply to a request, at a cost that does not depend on how many
+// others there are: by pattern and, where many share a pattern, by the value that their when
+// requires.
 type index struct {
 	tree    *route.Tree
 	shelves []shelf // by number of the pattern in tree
@@ -17,13 +17,13 @@ type index struct {
 	everywhere shelf
 }
 
-// shelf is what one pattern leads to.
+// shelf has the entries of one pattern.
 type shelf struct {
 	always  []ref
 	byValue []valueIndex
 }
 
-// valueIndex holds what waits for a value of one identity.
+// valueIndex has the entries that require a value of one identity.
 type valueIndex struct {
 	id   *identity
 	refs map[string][]ref
@@ -41,7 +41,8 @@ type entry struct {
 	exempt   *rulefile.Exempt // nil means a rule or a class
 }
 
-// fewRefs that wait for a value are asked one by one faster than looked up.
+// fewRefs is up to how many entries that require a value testing one by one is faster than a
+// lookup.
 const fewRefs = 4
 
 // newIndex returns the index of entries, with the patterns of each.
@@ -79,7 +80,7 @@ func newIndex(entries []entry, patterns [][]rulefile.Pattern, ignoreCase bool) i
 	return x
 }
 
-// newShelf sorts refs into those to be asked always, and those to be looked up.
+// newShelf sorts refs into those that are always tested and those that are looked up.
 func newShelf(entries []entry, refs []ref) shelf {
 	common := make(literals)
 	for _, r := range refs {
@@ -115,8 +116,7 @@ func newShelf(entries []entry, refs []ref) shelf {
 	return s
 }
 
-// collect finds the hits of the reading at hand, in the order of the entries, each
-// once.
+// collect finds the hits of the current reading, in the order of the entries, each once.
 func (st *state) collect() {
 	x, r := &st.set.index, st.request
 	st.take(&x.everywhere, -1)
@@ -138,8 +138,8 @@ func (st *state) collect() {
 	st.onceEach()
 }
 
-// onceEach leaves one hit of each entry: of several patterns that match, the first
-// written counts.
+// onceEach keeps one hit of each entry: of several patterns that match, the first written one
+// counts.
 func (st *state) onceEach() {
 	kept := st.hits[:0]
 	for _, h := range st.hits {

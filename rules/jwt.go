@@ -8,8 +8,8 @@ import (
 	"tidegate.dev/tidegate/internal/lang/jwt"
 )
 
-// JWT is how bearer tokens are verified. One of Key and JWKS is needed. Do not copy it: Sets
-// that are loaded with the same JWT share the keys of a URL, and what is counted.
+// JWT says how bearer tokens are verified. One of Key and JWKS is required. Do not copy it: Sets
+// that are loaded with the same JWT share the keys of a URL, and the counts.
 type JWT struct {
 	// Key is a file with one public key (PEM), or with a shared secret.
 	Key string
@@ -21,13 +21,13 @@ type JWT struct {
 	// request waits for that for 200 ms at most. While the URL does not answer, or answers
 	// what is not a key set, the last keys stay in use; if there were none, no token is valid.
 	JWKS string
-	// Refresh is how old the keys of a URL get; 0 means 10 minutes. If Cache-Control of
-	// the answer says so, they are fetched earlier, but not more often than every 30 s.
+	// Refresh is the maximum age of the keys of a URL; 0 means 10 minutes. Cache-Control of the
+	// answer can shorten it, but not below 30 s.
 	Refresh time.Duration
-	// Copy is a file that keeps the last good keys of a URL, for a start while it does not
+	// Copy is a file that keeps the last good keys of a URL, for a start while the URL does not
 	// answer; "" keeps none.
 	Copy string
-	// Issuer and Audience that a token must have; "" takes any.
+	// Issuer and Audience are what a token must have; "" accepts any.
 	Issuer, Audience string
 
 	mu       sync.Mutex
@@ -35,7 +35,7 @@ type JWT struct {
 	rejected [jwt.Invalid + 1]atomic.Int64 // tokens, by reason
 }
 
-// newVerifier reads the keys, or returns the verifier whose keys are of a URL.
+// newVerifier reads the keys from a file, or returns the shared verifier of a URL.
 func (j *JWT) newVerifier(c *Config) (*jwt.Verifier, error) {
 	made := jwt.Config{
 		KeyFile: j.Key, JWKSFile: j.JWKS, Issuer: j.Issuer, Audience: j.Audience,
@@ -66,7 +66,7 @@ func (j *JWT) ofURL() *jwt.Verifier {
 	return j.remote
 }
 
-// RefreshKeys has the keys of a URL fetched if that is due, and does not wait.
+// RefreshKeys starts a fetch of the keys of a URL if it is due, and does not wait.
 // [tidegate.dev/tidegate/rules/source] calls it every second; otherwise tokens cause it.
 func (j *JWT) RefreshKeys() {
 	if v := j.ofURL(); v != nil {
@@ -74,24 +74,26 @@ func (j *JWT) RefreshKeys() {
 	}
 }
 
-// JWKSStatus is how the keys of a URL are.
+// JWKSStatus is the state of the keys of a URL.
 type JWKSStatus struct {
 	URL  string `json:"url"`
 	Keys int    `json:"keys"`
-	// FetchedAt is when the URL last had them; zero means they are of the copy, or there are none.
+	// FetchedAt is when the URL last returned them; zero means that they are of the copy, or that
+	// there are none.
 	FetchedAt time.Time `json:"fetched_at,omitzero"`
-	// Fetched and Failed are how often that went well or not.
+	// Fetched and Failed count the fetches that succeeded and failed.
 	Fetched int64 `json:"fetched"`
 	Failed  int64 `json:"failed"`
-	// LastError is why the last fetch failed, and Since when that began; "" means it did not.
+	// LastError is why the last fetch failed, and Since the time of the first failure in a row; ""
+	// means that it succeeded.
 	LastError string    `json:"error,omitempty"`
 	Since     time.Time `json:"since,omitzero"`
 	// CopyError is why the copy could not be written.
 	CopyError string `json:"copy_error,omitempty"`
 }
 
-// Status tells how the keys of a URL are; it is not ok if they are in a file, or not loaded
-// yet.
+// Status returns the state of the keys of a URL; ok is false if the keys are in a file, or not
+// loaded yet.
 func (j *JWT) Status() (s JWKSStatus, ok bool) {
 	v := j.ofURL()
 	if v == nil {

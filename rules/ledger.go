@@ -12,36 +12,36 @@ import (
 	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
-// ledger is where the rules of a Set count: all that others need to know of them to take
-// their place.
+// ledger lists the counters of the rules of a Set: all that is needed when other rules replace
+// them.
 type ledger []*account
 
-// account is where one rule counts.
+// account lists the counters of one rule.
 type account struct {
 	Rule   string     `json:"rule"`
-	Scopes []string   `json:"scopes"` // ways to find who is counted
+	Scopes []string   `json:"scopes"` // sources, or combinations of them, of what is counted
 	Plans  []counters `json:"plans"`  // of the rule itself, and of its branches
 	Blocks counters   `json:"blocks"`
-	// Rows are the values that are told apart in keys, by identity of `per`; of all others
-	// there is none.
+	// Rows are the values of an identity of `per` that are counted apart, where all others are
+	// counted together. Other identities have no entry.
 	Rows map[string][]string `json:"rows,omitempty"`
-	// Lives is for how long each counter remembers, by identity: the longest of all limits
+	// Lives is how long each counter remembers, by identity of the limit: the longest of all limits
 	// that share it.
 	Lives     map[string]time.Duration `json:"lives"`
-	lookbacks map[string]time.Duration // for how long each counts what was before it
+	lookbacks map[string]time.Duration // how far into the past each counts
 }
 
 // counters are those of a plan.
 type counters struct {
 	Conditions string      `json:"conditions,omitempty"`
 	By         [][]counter `json:"by"` // scope
-	// Tier and Row are what a plan stands for that nobody wrote as a branch.
+	// Tier and Row say what the plan is for if it was not written as a branch.
 	Tier   string              `json:"tier,omitempty"`
 	TierBy string              `json:"tier_by,omitempty"` // the identity that names it
 	Row    []rulefile.RowValue `json:"row,omitempty"`
 }
 
-// at is those of one scope; none where the rule is disabled.
+// at returns the counters of one scope; none if the rule is disabled.
 func (c *counters) at(scope int) []counter {
 	if scope >= len(c.By) {
 		return nil
@@ -52,11 +52,11 @@ func (c *counters) at(scope int) []counter {
 // counter is where a limit counts.
 type counter struct {
 	limit    *tidegate.Limit
-	anchored bool // a quota that starts on a day of who is asking; limit is that of who has none
-	strict   bool // it marks, and decides at times; the ceiling is the next counter
+	anchored bool // a quota whose first day depends on the caller; limit is that of callers without one
+	strict   bool // a nominal limit that sometimes decides; its ceiling is the next counter
 
 	// These are not saved.
-	most    *tidegate.Limit // the largest, where its number comes from who is asking; nil elsewhere
+	most    *tidegate.Limit // the largest, if its number comes from the caller; otherwise nil
 	maxWait time.Duration   // how far it is booked ahead
 	tries   bool            // it never decides
 }
@@ -120,7 +120,7 @@ func (p *plan) counters() counters {
 	return all
 }
 
-// text is the conditions as they were written.
+// text returns the conditions as they were written.
 func (g *whenUnless) text() string {
 	var b strings.Builder
 	for _, all := range []conditions{g.when, g.unless} {
@@ -132,8 +132,8 @@ func (g *whenUnless) text() string {
 	return b.String()
 }
 
-// times is a time of each counter of the rule, by identity: the longest of all limits that
-// share it.
+// times returns what of says about each counter of the rule, by identity: the longest of all limits
+// that share it.
 func (r *rule) times(of func(l *tidegate.Limit, maxWait time.Duration) time.Duration) map[string]time.Duration {
 	times := make(map[string]time.Duration)
 	add := func(l *tidegate.Limit, maxWait time.Duration) {
@@ -150,8 +150,8 @@ func (r *rule) times(of func(l *tidegate.Limit, maxWait time.Duration) time.Dura
 	return times
 }
 
-// eachLimit calls f for the limits of the plan, and with how far ahead they are booked. Of
-// those whose number comes from the caller, it is the least and the most.
+// eachLimit calls f for the limits of the plan, with how far ahead they are booked. If the number
+// of a limit comes from the caller, it calls f for the smallest and the largest.
 func (p *plan) eachLimit(f func(l *tidegate.Limit, maxWait time.Duration)) {
 	for _, by := range [][][]item{p.decides, p.tries} {
 		for _, items := range by {
@@ -180,8 +180,8 @@ func (c *counter) text() string {
 	return text
 }
 
-// class is what a limit counts: which caller, places or events, for the limit itself or for
-// what is beside it.
+// class is what a limit counts, slots or events, and its scope. A counter can continue only in one
+// of its class.
 func (c *counter) class() string {
 	if c.limit.Algorithm == tidegate.Concurrency {
 		return "slots " + c.limit.Scope
@@ -189,7 +189,7 @@ func (c *counter) class() string {
 	return "events " + c.limit.Scope
 }
 
-// each is the limits of all identities.
+// each returns the limits of the counter: one for every first day if that depends on the caller.
 func (c *counter) each() []*tidegate.Limit {
 	all := []*tidegate.Limit{c.limit}
 	for day := 1; c.anchored && day <= 31; day++ {

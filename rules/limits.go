@@ -9,21 +9,22 @@ import (
 	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
-// held is one limit as requests are held to it.
+// held is one limit that requests are held to.
 type held struct {
 	limit *tidegate.Limit // decides
-	// nominal marks what is above it, below a limit that has more to give.
+	// nominal marks what is above it; limit is then the ceiling.
 	nominal *tidegate.Limit
-	// strict is the nominal limit where it decides itself: an elastic one whose
-	// signal has no room, or one that gives way for a while.
+	// strict is nominal as a limit that decides: if it is elastic and its signal leaves no room, or
+	// if the time above it is limited.
 	strict *tidegate.Limit
-	// timed: a Gate takes strict for nominal, for a while.
+	// timed: checks use strict in place of nominal, and the Gate lets requests pass above it for a
+	// while.
 	timed bool
 	// maxWait is how far ahead of time a bucket may be charged.
 	maxWait time.Duration
-	// slot: a place, of which a request takes one whatever it costs.
+	// slot: a concurrency limit. A request takes one slot, whatever it costs.
 	slot bool
-	// tries: it never decides.
+	// tries: it only tries, and never decides.
 	tries bool
 }
 
@@ -33,8 +34,8 @@ type item struct {
 	vary *vary // instead of held
 }
 
-// limiter makes the limits of one rule. One that compiles a rule makes each of them once, and
-// has maps for that.
+// limiter makes the limits of one rule. While rules are compiled, its maps let it make each limit
+// once.
 type limiter struct {
 	rule   *rule
 	answer tidegate.Answer
@@ -44,7 +45,7 @@ type limiter struct {
 	terms  map[role]*tidegate.Terms
 }
 
-// role is what tells the terms of a rule's limits apart.
+// role is what distinguishes the terms of a rule's limits.
 type role struct {
 	is      tidegate.Role
 	elastic bool
@@ -54,12 +55,11 @@ type role struct {
 	settle  string
 	status  int
 	slot    bool
-	queue   tidegate.Queue // the zero value: nobody waits
+	queue   tidegate.Queue // the zero value: nothing waits
 	shared  tidegate.Consistency
 }
 
-// limiter returns one that remembers nothing, for limits that are made while requests are
-// matched.
+// limiter returns a limiter without maps, for limits that are made while requests are matched.
 func (r *rule) limiter() *limiter {
 	l := &limiter{rule: r, answer: r.policies.house.answer(r.respond, r.deny)}
 	if r.count != nil {
@@ -68,7 +68,7 @@ func (r *rule) limiter() *limiter {
 	return l
 }
 
-// limiterOf returns the one that compiles r, with the maps of the rule before.
+// limiterOf returns the limiter for compiling r. It reuses the maps of the previous rule.
 func (c *compiler) limiterOf(r *rule) *limiter {
 	const most = 64 // large maps take long to clear, and stay large
 	if c.limiter == nil || len(c.limiter.limits) > most {
@@ -98,7 +98,7 @@ var onPartitions = map[string]tidegate.OnPartition{
 	"share":    tidegate.PartitionShare,
 }
 
-// limit completes spec by what the rule says of all its limits.
+// limit completes spec with what the rule says about all its limits, and makes the limit.
 func (l *limiter) limit(spec tidegate.Spec, scope string, as role) (*tidegate.Limit, error) {
 	spec.Name, spec.Scope, spec.OnFull = l.rule.name, scope, l.rule.policies.onFull
 	if as.is != tidegate.Blocks { // a block must hold at every instance
@@ -151,7 +151,7 @@ func (l *limiter) termsOf(as role) *tidegate.Terms {
 	return t
 }
 
-// block is the limit that keeps out who was refused, nil when the rule has none.
+// block returns the limit that blocks callers after a refusal, nil if the rule has none.
 func (l *limiter) block(scope string) (*tidegate.Limit, error) {
 	if l.rule.block == 0 || l.blocks[scope] != nil {
 		return l.blocks[scope], nil
@@ -161,13 +161,14 @@ func (l *limiter) block(scope string) (*tidegate.Limit, error) {
 	return made, err
 }
 
-// blockTelling is the same counter, whose refusals tell clients of a limit.
+// blockTelling returns block with the same counter, whose refusals describe the nominal limit to
+// clients.
 func (l *limiter) blockTelling(scope string, nominal *tidegate.Limit) (*tidegate.Limit, error) {
 	spec := tidegate.Spec{Events: 1, Period: l.rule.block, Algorithm: tidegate.SlidingLog}
 	return l.limit(spec, scope+"#block", role{is: tidegate.Blocks, nominal: nominal})
 }
 
-// held makes what a request is held to by spec; over is nil for a hard limit.
+// held makes the limits that spec stands for; over is nil for a hard limit.
 func (l *limiter) held(spec tidegate.Spec, scope string, as role, over *rulefile.Over) (held, error) {
 	h := held{slot: as.slot, tries: as.is == tidegate.Tries}
 	var err error
@@ -186,8 +187,8 @@ func (l *limiter) held(spec tidegate.Spec, scope string, as role, over *rulefile
 	return h, err
 }
 
-// bookAhead is how far ahead a bucket is charged for who waits: a leaky one has
-// its places, those of a token bucket are as much time as their events take.
+// bookAhead returns how far ahead waiting requests may charge a bucket. A leaky bucket has its
+// places in its capacity; for a token bucket, places are as much time as their events take.
 func bookAhead(l *tidegate.Limit, q tidegate.Queue) time.Duration {
 	switch l.Algorithm {
 	case tidegate.LeakyBucket:
@@ -199,10 +200,10 @@ func bookAhead(l *tidegate.Limit, q tidegate.Queue) time.Duration {
 	return 0
 }
 
-// nominalScope is what the scope of a nominal limit below a ceiling ends in.
+// nominalScope is the suffix of the scope of a nominal limit below a ceiling.
 const nominalScope = "#nominal"
 
-// isNominal reports whether l is such a limit, be it one that marks or one that decides for a while.
+// isNominal reports whether l is a nominal limit, whether it marks or decides for a while.
 func isNominal(l *tidegate.Limit) bool { return strings.HasSuffix(l.Scope, nominalScope) }
 
 // under makes the nominal limit below a ceiling.
@@ -224,9 +225,9 @@ func (l *limiter) under(h *held, spec tidegate.Spec, scope string, as role, over
 	return err
 }
 
-// answer returns how refusals by a rule are answered, which may say that itself. The status
-// that the file sets for all rules is for limits, not for access rules: a denied caller is not
-// told to come back.
+// answer returns how refusals by a rule are answered; own is what the rule itself says. The status
+// that the file sets for all rules is for limits, not for access rules: a denied caller is not told
+// to come back.
 func (h *house) answer(own *rulefile.Respond, deny bool) tidegate.Answer {
 	a := tidegate.Answer{Dialects: h.headers.Dialects, Reset: h.headers.Reset, RetryJitter: h.headers.RetryJitter}
 	respond := own

@@ -6,9 +6,8 @@ import (
 	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
-// list is a named list of the rule file, ready to be asked. Values are compared
-// as written; those that are addresses or networks also hold the addresses in
-// them, and those with a * whatever it stands for.
+// list is a named list of the rule file, compiled for lookups. A literal equals a value as written,
+// an address or network also contains addresses, and a * in a glob stands for any text.
 type list struct {
 	literals map[string]struct{}
 	globs    []string
@@ -32,7 +31,7 @@ func newList(l *rulefile.List) *list {
 	return made
 }
 
-// respelled returns the list for values in these spellings.
+// respelled returns the list with its values normalized in each of the spellings.
 func (l *list) respelled(spellings []func(string) string) *list {
 	made := &list{literals: make(map[string]struct{}, len(l.literals)), networks: l.networks}
 	for text := range l.literals {

@@ -1,8 +1,7 @@
 package rules
 
-// literals counts, for rules or branches that stand side by side, how many wait
-// for each value of each identity. Each is then looked up by the condition that
-// it shares with the fewest: of `role: member, user: acme`, by the user.
+// literals counts how many of the rules or branches of one list require each value of each
+// identity. Each is then indexed by its rarest value: of `role: member, user: acme`, by the user.
 type literals map[literal]int
 
 type literal struct {
@@ -18,7 +17,7 @@ func (ls literals) add(cs conditions) {
 	}
 }
 
-// best returns nil where no condition waits for literals alone.
+// best returns the condition with the rarest value; nil if no condition consists of literals alone.
 func (ls literals) best(cs conditions) *condition {
 	var best *condition
 	fewest := 0

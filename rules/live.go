@@ -12,18 +12,18 @@ var (
 	_ tidegate.Matcher = (*Live)(nil)
 )
 
-// Live is the Set in force, which can be exchanged while requests are decided.
-// Use [NewLive].
+// Live holds the Set in force, which can be replaced while requests are decided. Use [NewLive].
 type Live struct {
-	mu    sync.Mutex // held while the Set is exchanged
+	mu    sync.Mutex // held while the Set is replaced
 	force atomic.Pointer[force]
 }
 
-// force is a Set, what it took the place of, and the measures beyond it.
+// force is the Set in force, the limits that it replaced and still have to be kept, and the
+// measures.
 type force struct {
 	set      *Set
-	before   *predecessors // nil means none that still count
-	measures *measures     // nil means none that hold
+	before   *predecessors // nil means that none still counts
+	measures *measures     // nil means that none is in force
 	ordered  *ordered      // nil means none
 }
 
@@ -37,11 +37,10 @@ func NewLive(set *Set) *Live {
 // Set returns the Set in force.
 func (l *Live) Set() *Set { return l.force.Load().set }
 
-// Swap puts set in force and returns the one that was. A request sees one or the
-// other whole. Counters belong to the rules' names and stay. Where a limit counts by
-// another algorithm or over another period than the one in its place did, it has
-// counters of its own; requests are then held to the old ones as well, until nothing
-// counts there any more that was used before. [Compare] tells which these are.
+// Swap puts set in force and returns the previous one. A request sees one of them as a whole.
+// Counters belong to the names of rules and stay. A limit with another algorithm or period than the
+// one it replaces has new counters; requests are then also held to the old ones until nothing used
+// under them counts any more. [Compare] lists these limits.
 func (l *Live) Swap(set *Set) *Set {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -62,12 +61,12 @@ func (l *Live) Match(r *tidegate.Request, dst []tidegate.Check) []tidegate.Check
 	return l.state(r).match(dst)
 }
 
-// Explain is [Set.Explain] of the Set in force, with the counters of rules before it
-// that requests are still held to.
+// Explain is [Set.Explain] for the Set in force. It includes the counters of earlier rules that
+// requests are still held to.
 func (l *Live) Explain(r *tidegate.Request) Explanation { return l.state(r).explain("") }
 
-// ExplainRule is Explain with no other rule than that of a name. It takes little longer where there
-// are thousands of rules, for those who ask about as many requests.
+// ExplainRule is Explain for the rule of one name alone. It is fast enough to explain many requests
+// against thousands of rules.
 func (l *Live) ExplainRule(r *tidegate.Request, rule string) Explanation {
 	return l.state(r).explain(rule)
 }

@@ -14,24 +14,24 @@ import (
 // all. Warnings do not prevent that; see [Set.Warnings].
 func Load(name string, c Config) (*Set, error) { return LoadLayers([]Layer{{Name: name}}, c) }
 
-// Layer is one of several sources of rules that are joined: a file or folder on disk, by its
-// Name, or files at hand, which are found by nobody else.
+// Layer is one of several sources of rules that are joined: a file or folder on disk, by its Name,
+// or files in memory, which only this layer can refer to.
 type Layer = rulefile.Layer
 
-// LoadLayers is Load for several layers. What two of them say by the same name is an error,
-// unless the later one says `replace: true`.
+// LoadLayers is Load for several layers. The same name in two of them is an error, unless the later
+// one says `replace: true`.
 func LoadLayers(layers []Layer, c Config) (*Set, error) {
 	f, problems := rulefile.Join(layers, c.options())
 	names := make([]string, len(layers))
 	for i, l := range layers {
 		names[i] = l.Name
 	}
-	names = slices.Compact(names) // a source may have several layers itself
+	names = slices.Compact(names) // a source may itself have several layers
 	return newSet(strings.Join(names, ", "), f, problems, c)
 }
 
-// Parse is Load for a rule file that is at hand; name is what problems call it,
-// and what it includes is found from there.
+// Parse is Load for a rule file in memory; problems call it name, and its includes are found
+// relative to that.
 func Parse(name string, src []byte, c Config) (*Set, error) {
 	f, problems := rulefile.Parse(name, src, c.options())
 	return newSet(name, f, problems, c)
@@ -66,7 +66,7 @@ func newSet(name string, f *rulefile.File, problems diag.List, c Config) (*Set, 
 	return set, nil
 }
 
-// LoadError is what is wrong with a rule file, or with a file of API keys, all at once.
+// LoadError has all problems of a rule file, or of a file of API keys.
 type LoadError struct {
 	Name     string // of the file or folder
 	Problems Problems

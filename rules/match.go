@@ -7,17 +7,16 @@ import (
 	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
-// hit is a rule or an exemption that a request may fall under, and what became
-// of it.
+// hit is a rule or an exemption whose pattern matches a request, and its status.
 type hit struct {
 	ref
-	route  int32 // in state.routes; -1 means it has no pattern
+	route  int32 // index in state.routes; -1 means that it has no pattern
 	status hitStatus
-	try    bool // it applies and does not decide
+	try    bool // it applies, but only tries
 	scope  int32
 	key    string
-	// why: the condition that failed, the part that is missing, or the entry of
-	// the rule or exemption that stands above.
+	// These say why: the condition that failed, the part that is missing, or the entry of the
+	// exemption or the rule that takes precedence.
 	failed  *condition
 	missing *part
 	by      int32
@@ -28,20 +27,20 @@ type hitStatus uint8
 
 const (
 	open     hitStatus = iota // not looked at yet
-	looking                   // being looked at: seen only in a ring of instead_of
-	applies                   // it holds the request to its limits
-	refuses                   // it applies, and refuses who does not say who they are
+	looking                   // being evaluated: seen only in a cycle of instead_of
+	applies                   // the request is held to its limits
+	refuses                   // it applies, and refuses because an identity is missing
 	notWhen                   // a condition of when does not hold
-	unless                    // what unless says holds
-	exempted                  // an exemption takes the request out
-	replaced                  // another rule applies in its stead
+	unless                    // its unless holds
+	exempted                  // an exemption exempts the request
+	replaced                  // another rule applies instead
 	skipped                   // the identity it counts by is missing
 )
 
-// Match appends what r is held to. It implements [tidegate.Matcher].
+// Match appends the checks that r is held to. It implements [tidegate.Matcher].
 //
-// A path that servers may read in several ways is held to what the rules say of each
-// of them: what takes a rule away in one reading does not in another.
+// If servers may read a path in several ways, the request is held to the rules in each of them: a
+// reading in which a rule does not apply does not cancel it in another.
 func (s *Set) Match(r *tidegate.Request, dst []tidegate.Check) []tidegate.Check {
 	return s.state(r).match(dst)
 }
@@ -74,8 +73,8 @@ func (st *state) matchRules(dst []tidegate.Check) []tidegate.Check {
 	return dst
 }
 
-// resolveAll finds the class of the request and gives every other hit its status. It returns where
-// the hits of rules begin.
+// resolveAll finds the class of the request and gives every other hit its status. It returns the
+// index of the first hit of a rule.
 func (st *state) resolveAll() int {
 	first := 0
 	exempt := int32(-1)
@@ -86,7 +85,7 @@ func (st *state) resolveAll() int {
 		if e.rule != nil {
 			break
 		}
-		// Only the first class that holds, and the first exemption, are of interest.
+		// Only the first class that holds and the first exemption matter.
 		switch {
 		case e.exempt == nil:
 			if st.class < 0 && e.conds.holds(st, h) {
@@ -104,8 +103,8 @@ func (st *state) resolveAll() int {
 	return first
 }
 
-// resolve finds whether a rule applies. A rule that another replaces asks about
-// that one first, so the order in the file does not matter.
+// resolve finds whether a rule applies. It resolves the rules that replace it first, so their order
+// in the file does not matter.
 func (st *state) resolve(h *hit, exempt int32) {
 	if h.status != open {
 		return
@@ -146,9 +145,9 @@ func (st *state) statusOf(h *hit, exempt int32) hitStatus {
 	return stands
 }
 
-// stands reports whether the rule at entry applies and decides, or would if it were
-// not replaced itself: so that what replaces an exception replaces the rule as well.
-// One that is only tried takes nothing away from those in force.
+// stands reports whether the rule at entry applies and decides, or would if it were not replaced
+// itself: a rule that replaces an exception also replaces what the exception replaces. A rule that
+// only tries replaces nothing.
 func (st *state) stands(entry, exempt int32) bool {
 	i, ok := slices.BinarySearchFunc(st.hits, entry, func(h hit, entry int32) int { return int(h.entry - entry) })
 	if !ok {
@@ -159,7 +158,7 @@ func (st *state) stands(entry, exempt int32) bool {
 	return (h.status == applies || h.status == refuses || h.status == replaced) && !h.try
 }
 
-// ipKey returns the key of a caller who is known by address only.
+// ipKey returns the key of a caller of whom only the address is known.
 func (st *state) ipKey() string {
 	if v, ok := st.find(st.set.ids.ip, nil); ok {
 		return v.text
@@ -167,8 +166,7 @@ func (st *state) ipKey() string {
 	return noAddress
 }
 
-// route is the pattern by which the rule was found; a rule without one is found
-// as if by "/".
+// route returns the pattern that matched; "/" for a rule without patterns.
 func (st *state) route(h *hit) string {
 	if h == nil || h.route < 0 {
 		return "/"

@@ -8,33 +8,33 @@ import (
 	"time"
 )
 
-// Measure is what an operator orders about somebody beyond the rules: a ban, or an override
+// Measure is an operator's order about particular callers, beyond the rules: a ban, or an override
 // of the limits of a rule. [Live.SetMeasures] puts measures in force.
 //
-// A branch of `for` goes before a tier, an override before both; an exemption goes before all
-// of these, and a ban before everything.
+// Precedence, from high to low: ban, exemption, override, branch of `for`, tier.
 type Measure struct {
 	// ID is chosen by whoever orders it: a-z, 0-9 and dashes, at most 32 bytes.
 	ID   string      `json:"id"`
 	Kind MeasureKind `json:"kind"`
-	// As says who it is about by names of identities, all of which must hold, as in
-	// {"user": "42"}. For an address also a network. {"everyone": ""} is about all.
+	// As says which callers it is about by identities, all of which must match, as in {"user":
+	// "42"}. An address may also be a network. {"everyone": ""} matches all.
 	As map[string]string `json:"as"`
-	// Rule is the one that an override is about. A ban with a rule holds only for requests
-	// that the rule is for; one without, for all.
+	// Rule is the rule that an override is about. A ban with a rule refuses only requests that the
+	// rule applies to; a ban without one refuses all.
 	Rule string `json:"rule,omitempty"`
-	// Limits of an override take the place of those that the rule has for the request:
-	// rates such as "5000/minute", an amount of its quota such as "100000/month", "20 slots",
-	// or "unlimited" alone, which lifts everything that the rule counts, and its block.
+	// Limits of an override replace those of the rule: rates such as "5000/minute", an amount of
+	// its quota such as "100000/month", "20 slots", or "unlimited" alone, which lifts all limits of
+	// the rule, and its block.
 	Limits []string `json:"limits,omitempty"`
-	// Until is when it ends by itself; the zero time means when it is ended.
+	// Until is when the measure ends by itself; the zero time means that it lasts until it is
+	// removed.
 	Until time.Time `json:"until,omitzero"`
 	// Reason is for operators. Clients are not told.
 	Reason string `json:"reason"`
-	// Message is what clients are told by a ban; "" means no more than that they are refused.
+	// Message is what a ban tells clients; "" tells them only that they are refused.
 	Message string    `json:"message,omitempty"`
 	By      string    `json:"by"` // who ordered it
-	At      time.Time `json:"at"` // and when
+	At      time.Time `json:"at"` // when
 }
 
 // MeasureKind is what a measure does.
@@ -43,14 +43,14 @@ type MeasureKind string
 const (
 	// Ban refuses every request.
 	Ban MeasureKind = "ban"
-	// Override gives other limits.
+	// Override replaces the limits of a rule.
 	Override MeasureKind = "override"
 )
 
-// BanRule is the name under which refusals by bans that name no rule are counted.
+// BanRule is the rule name under which refusals by bans without a rule are counted.
 const BanRule = "(ban)"
 
-// Who returns who the measure is about, as in "tenant=acme, user=42".
+// Who returns the callers that the measure is about, as in "tenant=acme, user=42".
 func (m *Measure) Who() string {
 	if _, all := m.As["everyone"]; all && len(m.As) == 1 {
 		return "everyone"
@@ -89,7 +89,7 @@ func (m *Measure) String() string {
 	return b.String()
 }
 
-// MeasureProblem is why a measure cannot be ordered, or no longer holds.
+// MeasureProblem is why a measure cannot be ordered, or is no longer in force.
 type MeasureProblem struct {
 	ID      string `json:"id"`
 	Field   string `json:"field"` // of the Measure, by its name in JSON
@@ -107,7 +107,7 @@ func (p *MeasureProblem) text() string {
 	return p.Field + ": " + p.Message + ": " + p.Hint
 }
 
-// MeasureProblems are all that is wrong with one measure.
+// MeasureProblems are all problems of one measure.
 type MeasureProblems []MeasureProblem
 
 // Error has one problem in each line.

@@ -9,7 +9,7 @@ import (
 	"tidegate.dev/tidegate/internal/lang/diag"
 )
 
-// Bounds of a measure. Each node of a fleet keeps all of them.
+// Bounds of a measure. Each node of a fleet keeps all measures.
 const (
 	maxMeasureID     = 32
 	maxMeasureNames  = 8
@@ -18,8 +18,8 @@ const (
 	maxMeasureText   = 256 // of the reason, the message and who ordered it
 )
 
-// CheckMeasure reports what is wrong with a measure by these rules, all at once: the error is
-// [MeasureProblems]. It changes nothing.
+// CheckMeasure checks a measure against these rules. The error is [MeasureProblems], with
+// everything that is wrong. It changes nothing.
 func (s *Set) CheckMeasure(m *Measure) error {
 	c := newMeasureCompiler(s, nil)
 	c.checkFields(m)

@@ -16,16 +16,16 @@ import (
 // order is a measure, compiled for a Set.
 type order struct {
 	measure *Measure
-	who     []holder // all must hold
-	rank    int      // of several that hold, the lowest counts
-	rule    *rule    // nil means a ban of all requests
+	who     []holder // all must match
+	rank    int      // of several orders that match, the one with the lowest rank counts
+	rule    *rule    // nil means that it is a ban of all requests
 
 	limit   *tidegate.Limit // of a ban
-	key     string          // whom it refuses
+	key     string          // the key of the refused caller
 	variant *variant        // of an override
 }
 
-// ended reads the clock only if the order has an end.
+// ended reports whether the order has ended. It reads the clock only if the order has an end.
 func (o *order) ended(st *state) bool {
 	return !o.measure.Until.IsZero() && o.measure.Ended(st.set.config.now())
 }
@@ -34,19 +34,19 @@ func (o *order) ended(st *state) bool {
 type measureCompiler struct {
 	set      *Set
 	rules    map[string]*rule
-	ids      map[string]*identity // built-in ones that no rule asks for
+	ids      map[string]*identity // built-in ones that no rule uses
 	variants map[string]*variant
 	bans     map[banKey]*tidegate.Limit
 	before   *measures // nil means none of this Set
 	problems []MeasureProblem
-	id       string // of the measure at hand
+	id       string // of the current measure
 }
 
-// banKey is what tells the limits of bans apart.
+// banKey is what distinguishes the limits of bans.
 type banKey struct{ rule, scope, message string }
 
-// newMeasureCompiler returns one that uses again what was made for before, if that is of the
-// same Set: layers and stores know limits by their addresses.
+// newMeasureCompiler returns a compiler that reuses what was made for before, if that belongs to
+// the same Set: layers and stores recognize limits by their addresses.
 func newMeasureCompiler(s *Set, before *measures) *measureCompiler {
 	c := &measureCompiler{
 		set: s, rules: make(map[string]*rule, len(s.rules)), ids: make(map[string]*identity),
@@ -65,7 +65,7 @@ func (c *measureCompiler) fail(field, message, hint string) {
 	c.problems = append(c.problems, MeasureProblem{ID: c.id, Field: field, Message: message, Hint: hint})
 }
 
-// order compiles a measure; nil if it cannot hold, which is told.
+// order compiles a measure. It returns nil, and adds problems, if the measure cannot be in force.
 func (c *measureCompiler) order(m *Measure) *order {
 	c.id = m.ID
 	before := len(c.problems)
@@ -99,7 +99,7 @@ func (c *measureCompiler) order(m *Measure) *order {
 	return o
 }
 
-// rule returns the rule that m names; nil after a mistake.
+// rule returns the rule that m names; nil if there is a problem.
 func (c *measureCompiler) rule(m *Measure) *rule {
 	r := c.rules[m.Rule]
 	switch {
@@ -122,8 +122,8 @@ func (c *measureCompiler) rule(m *Measure) *rule {
 	return r
 }
 
-// unmeasured reports whether name is a rule that metrics and lists of offenders show and that no
-// measure can be about, and tells why.
+// unmeasured reports whether name is one that metrics and lists of offenders show as a rule but
+// that no measure can be about. Then it adds a problem that says why.
 func (c *measureCompiler) unmeasured(name string) bool {
 	if name == throttleRule {
 		c.fail("rule", diag.Quote(name)+" stands for the limits that callers of CL.THROTTLE bring along, for which there are no measures",
@@ -148,7 +148,7 @@ func (c *measureCompiler) unmeasured(name string) bool {
 	return false
 }
 
-// throttleRule is the rule under which decisions of CL.THROTTLE are counted.
+// throttleRule is the rule name under which decisions of CL.THROTTLE are counted.
 const throttleRule = "cl.throttle"
 
 func (c *measureCompiler) ruleNames() string {
@@ -159,7 +159,7 @@ func (c *measureCompiler) ruleNames() string {
 	return strings.Join(names, ", ")
 }
 
-// banLimit is the limit that refuses; bans that are answered alike share one.
+// banLimit returns the limit that refuses; bans with the same answer share one.
 func (c *measureCompiler) banLimit(m *Measure) *tidegate.Limit {
 	key := banKey{cmp.Or(m.Rule, BanRule), strings.Join(slices.Sorted(maps.Keys(m.As)), ","), m.Message}
 	made := c.bans[key]
@@ -181,7 +181,7 @@ func (c *measureCompiler) banLimit(m *Measure) *tidegate.Limit {
 	return made
 }
 
-// key is who is refused by a ban, as keys of counters are made.
+// key returns the banned caller in the form of a counter key.
 func (m *Measure) key() string {
 	var values []string
 	for _, name := range slices.Sorted(maps.Keys(m.As)) {
@@ -193,7 +193,7 @@ func (m *Measure) key() string {
 	return tidegate.Key(values...)
 }
 
-// variant returns what m puts in place of the limits of r; nil if it cannot be.
+// variant returns the limits that m puts in place of those of r; nil if that is not possible.
 func (c *measureCompiler) variant(m *Measure, r *rule) *variant {
 	if len(m.Limits) > maxMeasureLimits {
 		c.fail("limits", fmt.Sprintf("there are %d limits, and %d are allowed", len(m.Limits), maxMeasureLimits), "write fewer")

@@ -8,7 +8,7 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// compareOrders puts the one first that counts: the more particular, then the later.
+// compareOrders sorts orders by precedence: more specific ones first, then later ones.
 func compareOrders(a, b *order) int {
 	return cmp.Or(
 		cmp.Compare(len(b.who), len(a.who)),
@@ -18,7 +18,7 @@ func compareOrders(a, b *order) int {
 	)
 }
 
-// particular is larger for those who are fewer.
+// particular returns how specific who is: a larger number for fewer callers.
 func particular(who []holder) (sum int) {
 	for i := range who {
 		switch w := &who[i]; {
@@ -34,20 +34,21 @@ func particular(who []holder) (sum int) {
 	return sum
 }
 
-// measures are those that hold, for looking them up.
+// measures are the measures in force, indexed for lookups.
 type measures struct {
 	set   *Set
 	bans  *roll           // of all requests; nil means none
 	rules []*ruleMeasures // by entry; nil means none
-	// What they are made of, for the next.
+	// The parts that the next measures can reuse.
 	variants map[string]*variant
 	limits   map[banKey]*tidegate.Limit
 }
 
-// ruleMeasures are those about one rule.
+// ruleMeasures are the measures about one rule.
 type ruleMeasures struct{ bans, overrides *roll }
 
-// compileMeasures returns nil if none of all holds. before are those in force.
+// compileMeasures returns nil if no measure is in force. before are the measures that were in force
+// until now.
 func compileMeasures(s *Set, all []Measure, now time.Time, before *measures) (*measures, []MeasureProblem) {
 	c := newMeasureCompiler(s, before)
 	var orders []*order

@@ -7,17 +7,16 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// ordered is all measures that were set.
+// ordered has all measures that were set.
 type ordered struct {
 	all      []Measure
-	problems []MeasureProblem // of those that do not hold by the rules in force
+	problems []MeasureProblem // of those that are not in force under the current rules
 }
 
-// SetMeasures puts measures in force in place of all others. A request sees the ones or the
-// others whole. It returns the problems of measures that cannot hold by the rules in force,
-// as when their rule is gone; all others hold. Measures stay when the Set is exchanged, and
-// those that can hold by the new one do. They end by the clock of the rules, at the instant of
-// Until.
+// SetMeasures replaces all measures. A request sees either the old or the new ones as a whole. It
+// returns the problems of measures that cannot be in force under the current rules, for example
+// because their rule is gone; all others are. Measures stay when the Set is replaced, and those
+// that are valid for the new one are in force. They end by the clock of the rules, at Until.
 func (l *Live) SetMeasures(all []Measure) []MeasureProblem {
 	o := &ordered{all: make([]Measure, len(all))}
 	for i := range all {
@@ -32,7 +31,7 @@ func (l *Live) SetMeasures(all []Measure) []MeasureProblem {
 	return next.problems()
 }
 
-// order compiles measures for the Set of f. before are those that were in force.
+// order compiles measures for the Set of f. before are the measures that were in force until now.
 func (f *force) order(o *ordered, before *measures) {
 	if o == nil || len(o.all) == 0 {
 		return
@@ -48,8 +47,8 @@ func (f *force) problems() []MeasureProblem {
 	return slices.Clone(f.ordered.problems)
 }
 
-// Measures returns the measures that were set and have not ended, and the problems of those
-// among them that do not hold by the rules in force.
+// Measures returns the measures that were set and have not ended, and the problems of those that
+// are not in force under the current rules.
 func (l *Live) Measures() ([]Measure, []MeasureProblem) {
 	f := l.force.Load()
 	if f.ordered == nil {
@@ -71,8 +70,7 @@ func (m *Measure) clone() *Measure {
 	return &other
 }
 
-// matchMeasured is matchRules under measures. A request that is banned is held to its ban
-// alone.
+// matchMeasured is matchRules with measures. A banned request is held to its ban alone.
 func (st *state) matchMeasured(dst []tidegate.Check) []tidegate.Check {
 	for way := range st.readings {
 		st.turnTo(way)
@@ -92,19 +90,19 @@ func (st *state) matchMeasured(dst []tidegate.Check) []tidegate.Check {
 	return dst
 }
 
-// turnBack turns to the first reading of the path again.
+// turnBack returns to the first reading of the path.
 func (st *state) turnBack() {
 	st.turnTo(1)
 	st.way = 0
 }
 
-// check is that of a ban.
+// check returns the check of a ban.
 func (o *order) check() tidegate.Check {
 	return tidegate.Check{Key: o.key, Limit: o.limit, Cost: 1}
 }
 
-// lookForBan looks whether a ban of the rule that was hit holds for the request. It does
-// where the rule is for it, also if it is exempt or does not say who it is from.
+// lookForBan looks for a ban of the rule of h that matches the request. It counts if the rule is
+// about the request, even if the request is exempt or an identity is missing.
 func (st *state) lookForBan(h *hit) {
 	switch h.status {
 	case applies, refuses, exempted, skipped:
@@ -118,7 +116,7 @@ func (st *state) lookForBan(h *hit) {
 	}
 }
 
-// banned returns the ban that was found; nil if there is none.
+// banned returns the ban that applies; nil if there is none.
 func (st *state) banned() *order {
 	if st.measures == nil {
 		return nil
@@ -129,8 +127,8 @@ func (st *state) banned() *order {
 	return st.ban
 }
 
-// plan returns what the request is held to by a rule, and the override that says so; nil
-// means that the rule does.
+// plan returns the plan that a rule has for the request, and the override that it comes from; nil
+// means the rule itself.
 func (st *state) plan(h *hit, r *rule) (*plan, *order) {
 	p := r.plan(st, h)
 	if st.measures == nil {

@@ -7,9 +7,9 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// measures attaches the limits of overrides to those that they had by the rules before, as rule
-// does with the limits of the rules: a reload may count an override of a period that the rule
-// no longer has by another algorithm, and must not refill anybody.
+// measures attaches the limits of overrides to those they had under the previous rules, as rule
+// does for limits of rules. A reload may change the algorithm that an override counts by, and
+// nobody must get a fresh allowance from that.
 func (s *succession) measures(old, new *measures) {
 	if old == nil || new == nil {
 		return
@@ -25,7 +25,7 @@ func (s *succession) measures(old, new *measures) {
 	}
 }
 
-// overridden pairs the limits of two plans that overrides have made.
+// overridden pairs the limits of two plans made by overrides.
 func (s *succession) overridden(old *variant, was *plan, v *variant, is *plan) {
 	ends := lives{make(map[string]time.Duration), make(map[string]time.Duration)}
 	was.eachLimit(func(l *tidegate.Limit, maxWait time.Duration) {
@@ -42,8 +42,8 @@ func (s *succession) overridden(old *variant, was *plan, v *variant, is *plan) {
 	}
 }
 
-// planLike returns the plan of the branch with the conditions of p, which is of another Set; the
-// rule's own if there is none.
+// planLike returns the plan of the branch with the same conditions as p, a plan of another Set; the
+// rule's own plan if there is none.
 func (r *rule) planLike(p *plan) *plan {
 	if p.branch != nil {
 		text := p.conds.text()

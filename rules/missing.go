@@ -10,15 +10,15 @@ import (
 	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
-// MissingIdentity is how often rules asked for an identity that the request did not have.
+// MissingIdentity is how often rules needed an identity that the request did not have.
 type MissingIdentity struct {
 	Identity string
 	Source   string // where it was looked for, as written; several are joined by commas
 	Requests int64  // since the rules were first loaded, if they are in a Live
 }
 
-// MissingIdentities are those of all identities that a request may not have, by name. Where
-// none of its sources has a value, an identity is missing; what the path alone has is left
+// MissingIdentities returns the counts of all identities that a request may lack, by name. An
+// identity is missing if none of its sources has a value. Identities from the path alone are left
 // out.
 func (s *Set) MissingIdentities() []MissingIdentity {
 	var all []MissingIdentity
@@ -36,7 +36,7 @@ func (s *Set) MissingIdentities() []MissingIdentity {
 	return all
 }
 
-// countOn lets the counts of missing identities go on from those of the Set before.
+// countOn continues the counts of missing identities of the previous Set.
 func (s *Set) countOn(before *Set) {
 	for name, id := range s.ids.byName {
 		if was := before.ids.byName[name]; was != nil && was != id {
@@ -45,15 +45,15 @@ func (s *Set) countOn(before *Set) {
 	}
 }
 
-// Rejected is how often a credential was shown that is not accepted.
+// Rejected is how often an invalid credential was presented.
 type Rejected struct {
 	Kind     string // token or api_key
 	Reason   string // expired, unknown, …
 	Requests int64
 }
 
-// Rejected are the tokens and API keys that counted as missing because of what they are, by
-// kind and reason. Only those are looked at that a rule asks for.
+// Rejected returns how many tokens and API keys were treated as missing because they are not valid,
+// by kind and reason. Credentials that no rule asks for are not checked.
 func (s *Set) Rejected() []Rejected {
 	var all []Rejected
 	if j := s.config.Trust.JWT; j != nil {
@@ -69,8 +69,8 @@ func (s *Set) Rejected() []Rejected {
 	return all
 }
 
-// WithoutAPIKey tells, rule by rule, what happens to requests whose API key is not known, as
-// after it was revoked. Rules that do not ask for keys are left out.
+// WithoutAPIKey says, rule by rule, what happens to requests whose API key is unknown, for example
+// because it was revoked. Rules that do not use keys are left out.
 func (s *Set) WithoutAPIKey() []string {
 	var all []string
 	for i := range s.entries {
@@ -95,8 +95,8 @@ func (s *Set) WithoutAPIKey() []string {
 	return all
 }
 
-// withoutAPIKey is what the rule makes of a request that has lost its key; "" if it does not
-// ask for one.
+// withoutAPIKey says what the rule does with a request that has lost its key; "" if the rule does
+// not use keys.
 func (r *rule) withoutAPIKey(conditions []string) string {
 	var told []string
 	for i := range r.subject.parts {
@@ -130,7 +130,7 @@ func (r *rule) withoutAPIKey(conditions []string) string {
 	return strings.Join(slices.Compact(told), ", and ")
 }
 
-// keyNames are the identities of conditions that are read from API keys.
+// keyNames returns the identities of conditions that come from API keys.
 func (g *whenUnless) keyNames() []string {
 	var names []string
 	for _, c := range slices.Concat(g.when, g.unless) {

@@ -8,20 +8,20 @@ import (
 	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
-// Need is something that a rule asks of a front end or of the fleet beyond
-// counting. Whoever cannot do it says so when the rules are loaded.
+// Need is something that a rule needs from a front end or from the fleet beyond counting. Those
+// that cannot provide it say so when the rules are loaded.
 type Need struct {
 	Rule string
-	// Field of the rule: "queue", "defer", "concurrency", "count", "settle",
-	// "consistency" or "on_partition". Or "tls.client_cn", of no rule: client
-	// certificates that are verified.
+	// Field of the rule: "queue", "defer", "concurrency", "count", "settle", "consistency" or
+	// "on_partition". Or "tls.client_cn", which belongs to no rule: client certificates have to be
+	// verified.
 	Field string
 	// Value of consistency and on_partition; the stream of defer, if requests go there; the
 	// identity of tls.client_cn.
 	Value string
 }
 
-// Needs returns all of them, in the order of the rules.
+// Needs returns all needs, in the order of the rules.
 func (s *Set) Needs() []Need {
 	var all []Need
 	for _, r := range s.rules {
@@ -69,15 +69,15 @@ func (r *rule) needs() []Need {
 	return all
 }
 
-// Handling is what a rule says of requests that have no room, and of how a fleet
-// shares its counters. Front ends and stores act on it; a Set does not.
+// Handling is what a rule says about requests without room, and about how a fleet shares its
+// counters. Front ends and stores act on it; a Set does not.
 type Handling struct {
 	Defer       *tidegate.Defer // nil means nothing is kept
 	Consistency string          // strict, leased, eventual, split; "" means the store's own
 	OnPartition string          // continue, share; "" means not said
 }
 
-// Handling returns what the rule of that name says; false means there is none.
+// Handling returns the handling of the rule of that name; false means that there is no such rule.
 func (s *Set) Handling(rule string) (Handling, bool) {
 	r := s.find(rule)
 	if r == nil {
@@ -88,7 +88,7 @@ func (s *Set) Handling(rule string) (Handling, bool) {
 	return h, true
 }
 
-// kept is how requests of the rule are kept; nil means that they are not.
+// kept says how refused requests of the rule are kept for later; nil means that they are not.
 func (r *rule) kept() *tidegate.Defer {
 	d := r.deferred
 	if d == nil {

@@ -7,10 +7,9 @@ import (
 	"slices"
 )
 
-// networks is a set of IP networks, for looking up whether one of them contains an
-// address. They are kept as sorted ranges that do not overlap, so that a lookup among a
-// hundred thousand is one binary search. IPv4 and IPv6 are apart: ::/0 contains no IPv4
-// address.
+// networks is a set of IP networks, for lookups of addresses. They are kept as sorted ranges that
+// do not overlap, so a lookup among a hundred thousand is one binary search. IPv4 and IPv6 are
+// separate: ::/0 contains no IPv4 address.
 type networks struct {
 	v4 []span[uint32]
 	v6 []span[uint128]

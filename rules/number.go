@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// parseNumber reads a number that somebody sent: 1000, -3, 12.5 (which becomes
-// 13, as a cost is in whole events), 1e3. Beyond an int64 it is the largest.
+// parseNumber parses a number in a request: 1000, -3, 12.5 (which becomes 13, since a cost is in
+// whole events), 1e3. Beyond an int64 it returns the largest.
 func parseNumber(s string) (int64, bool) {
 	if n, ok := parseDigits(s); ok {
 		return n, true
@@ -28,7 +28,7 @@ func parseNumber(s string) (int64, bool) {
 	return int64(math.Ceil(f)), true
 }
 
-// parseDigits is the short way, for what nearly everybody sends.
+// parseDigits is the fast path, for plain digits.
 func parseDigits(s string) (int64, bool) {
 	if len(s) == 0 || len(s) > 18 {
 		return 0, false

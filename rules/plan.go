@@ -5,22 +5,21 @@ import (
 	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
-// plan is what a request is held to by a rule, or by the branch of its for that
-// the request takes.
+// plan is what a request is held to by a rule, or by the branch of its `for` that it takes.
 type plan struct {
 	branch  *rulefile.Branch // nil means the rule itself
 	conds   *whenUnless      // of the branch
 	cost    *cost
 	elastic *rulefile.Elastic
-	// unlimited: nothing decides, though a candidate may count.
+	// unlimited: no limit decides, though a candidate may count.
 	unlimited bool
-	// unblocked: the limits that start a block are lifted, and so is the block.
+	// unblocked: the limits that start a block are lifted, and with them the block.
 	unblocked bool
-	// By combination of the subject: where the rule decides, and where it only
-	// tries. One of them may be nil when no request needs it.
+	// By scope: the limits where the rule decides, and where it only tries. One of them is nil if
+	// no request needs it.
 	decides, tries [][]item
-	// blocks keep out who was refused, by combination, where the rule decides. A nil one
-	// keeps out nobody, and so do no blocks at all.
+	// blocks are the limits that refuse callers after a refusal, by scope, if the rule decides. A
+	// nil one blocks nobody; neither does a nil slice.
 	blocks []*tidegate.Limit
 }
 
@@ -30,8 +29,8 @@ type planner struct {
 	*limiter
 	written *rulefile.Rule
 	scopes  []string
-	decides bool // there are requests that the rule decides
-	tries   bool // and some that it only tries
+	decides bool // the rule decides some requests
+	tries   bool // and only tries for some
 }
 
 // plans makes the rule's own plan and one for each branch.
@@ -82,7 +81,7 @@ func (p *planner) plan(t rulefile.Terms) plan {
 	return made
 }
 
-// told is the limit that clients are told of first; nil when there is none.
+// told returns the limit that clients are told about; nil if there is none.
 func told(items []item) *tidegate.Limit {
 	for i := range items {
 		h := &items[i].held
@@ -100,7 +99,7 @@ func told(items []item) *tidegate.Limit {
 	return nil
 }
 
-// tooMany counts the limits of a plan, and tells once when they are too many.
+// tooMany counts the limits of a plan, and reports once if they are too many.
 func (p *planner) tooMany(t rulefile.Terms) bool {
 	before := p.compiler.limits
 	p.compiler.limits++
@@ -114,8 +113,8 @@ func (p *planner) tooMany(t rulefile.Terms) bool {
 	return p.compiler.limits > maxLimits
 }
 
-// items are the limits of one combination: those of limits, then the quota, then
-// the slots, then the candidate.
+// items returns the limits of one scope: those of `limits`, then the quota, the slots, and the
+// candidate.
 func (p *planner) items(t rulefile.Terms, scope string, as role) []item {
 	var all []item
 	if t.Limits != nil {
@@ -173,7 +172,7 @@ func (p *planner) item(w *rulefile.Limit, q *rulefile.Queue, scope string, as ro
 	return made
 }
 
-// choose notes that `consistency` chose the algorithm of l.
+// choose records that `consistency` determined the algorithm of l.
 func (r *rule) choose(l *tidegate.Limit) {
 	if r.chosen == nil {
 		r.chosen = make(map[string]bool)

@@ -11,26 +11,26 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// predecessor is a limit of rules that were in force before, in whose place there is one
-// that counts elsewhere: by another algorithm, or over another period. Until what was used
-// before counts in neither, requests are held to both and charged in both, so that the change
-// refills nobody. It needs nothing of stores, and nobody is held longer than one of both
-// counters says.
+// predecessor is a limit of earlier rules that was replaced by one with other counters, because its
+// algorithm or period is different. Until what was used before no longer matters in either,
+// requests are held to both and charged in both, so that the change gives nobody a fresh allowance.
+// Stores need not know about it, and nobody is held longer than by the stricter of the two
+// counters.
 type predecessor struct {
 	limit *tidegate.Limit // as it was
 	until time.Time
 
 	mu     sync.Mutex                                          // held while stands is replaced
-	stands atomic.Pointer[map[*tidegate.Limit]*tidegate.Limit] // see standIn; never written
+	stands atomic.Pointer[map[*tidegate.Limit]*tidegate.Limit] // see standIn; maps are replaced, never changed
 }
 
-// maxStandIns bounds how many of one predecessor are kept, as limits can be made of what
-// callers say.
+// maxStandIns bounds the stand-ins of one predecessor, since limits can be made from what callers
+// send.
 const maxStandIns = 1024
 
-// standIn is the limit that counts where p did with the numbers of successor: what is
-// preserved are used events. Everything else is as its successor has it, and clients are
-// told of that one. ceiling is the limit in force that counts there as well, nil if there is none.
+// standIn returns a limit that uses the counter of p with the numbers of successor: used events are
+// preserved, not the room that was left. Everything else is that of successor, and clients are told
+// about that one. ceiling is the limit in force that uses the same counter; nil if there is none.
 func (p *predecessor) standIn(successor, ceiling *tidegate.Limit) *tidegate.Limit {
 	if made := p.made(successor); made != nil {
 		return made
@@ -62,16 +62,16 @@ func standIn(old, successor, ceiling *tidegate.Limit) *tidegate.Limit {
 	if terms.Answer.Nominal == nil {
 		terms.Answer.Nominal = successor
 	}
-	if terms.Handling.Queue = nil; terms.Role != tidegate.Blocks { // the queue is its successor's
+	if terms.Handling.Queue = nil; terms.Role != tidegate.Blocks { // only its successor queues
 		terms.Handling.Successor = successor
 	}
-	terms.Handling.Consistency = sharedAs(old) // its counters are where they were
-	terms.MaxOver = 0                          // nobody passes above what was used before
+	terms.Handling.Consistency = sharedAs(old) // it uses the old counters
+	terms.MaxOver = 0                          // nothing passes above what was used before
 	was := old.Spec
 	was.OnFull, was.Terms = successor.OnFull, &terms
 	was.CountRejected = was.CountRejected && successor.CountRejected
 	spec := was
-	if terms.Role != tidegate.Blocks { // a block is no number: somebody blocked stays so
+	if terms.Role != tidegate.Blocks { // a block has no numbers: blocked callers stay blocked
 		renumber(&spec, old, successor)
 		if ceiling != nil && (spec.Algorithm == tidegate.TokenBucket || spec.Algorithm == tidegate.LeakyBucket) {
 			spec.Events = min(spec.Events, ceiling.Events) // or what passes now would drain at the pace of before
@@ -80,10 +80,10 @@ func standIn(old, successor, ceiling *tidegate.Limit) *tidegate.Limit {
 	if made, err := tidegate.NewLimit(spec); err == nil && made.Identity() == old.Identity() {
 		return made
 	}
-	return tidegate.MustLimit(was) // the numbers do not fit into the period
+	return tidegate.MustLimit(was) // these numbers are not possible with the old period: keep the old ones
 }
 
-// sharedAs is how a fleet shares the counters of l.
+// sharedAs returns how a fleet shares the counters of l.
 func sharedAs(l *tidegate.Limit) tidegate.Consistency {
 	if l.Terms == nil {
 		return tidegate.Strict
@@ -91,10 +91,9 @@ func sharedAs(l *tidegate.Limit) tidegate.Consistency {
 	return l.Terms.Handling.Consistency
 }
 
-// renumber gives spec, made of old, the numbers of a successor, so that used events are held
-// against those. An old period that is longer may have had room for more; it does not get
-// more than it had for being longer. A bucket drains at the faster pace: what was used there
-// holds nobody for longer than was told.
+// renumber gives spec, a copy of old, the numbers of successor, so that used events are compared
+// with those. A longer old period is given more events in proportion, but not more than it had. A
+// bucket drains at the faster of both rates, so that nobody waits longer than announced.
 func renumber(spec *tidegate.Spec, old, successor *tidegate.Limit) {
 	if spec.Algorithm == tidegate.Concurrency {
 		spec.Events = successor.Events
@@ -102,7 +101,7 @@ func renumber(spec *tidegate.Spec, old, successor *tidegate.Limit) {
 	}
 	events := min(scaled(successor.Events, period(spec), period(&successor.Spec)), tidegate.MaxCount)
 	most := max(successor.Capacity(), min(old.Capacity(), events))
-	if spec.Algorithm == successor.Algorithm && spec.Period == successor.Period { // of whatever tier old was
+	if spec.Algorithm == successor.Algorithm && spec.Period == successor.Period { // old may be that of another tier
 		most = successor.Capacity()
 	}
 	switch spec.Algorithm {
@@ -112,7 +111,7 @@ func renumber(spec *tidegate.Spec, old, successor *tidegate.Limit) {
 		spec.Events, spec.Burst = max(spec.Events, events), most-1
 	case tidegate.SlidingLog:
 		spec.Events = most
-		if most > tidegate.MaxLogEvents { // the same counter, read as strictly
+		if most > tidegate.MaxLogEvents { // the same counter, read just as strictly
 			spec.Algorithm, spec.Ceiling = tidegate.SubWindows, true
 		}
 	default:
@@ -120,7 +119,7 @@ func renumber(spec *tidegate.Spec, old, successor *tidegate.Limit) {
 	}
 }
 
-// scaled is events·own/other, rounded up.
+// scaled returns events·own/other, rounded up.
 func scaled(events int64, own, other time.Duration) int64 {
 	hi, lo := bits.Mul64(uint64(events), uint64(own))
 	lo, carry := bits.Add64(lo, uint64(other-1), 0)
@@ -131,7 +130,7 @@ func scaled(events int64, own, other time.Duration) int64 {
 	return int64(min(n, math.MaxInt64))
 }
 
-// period is that of a limit; the longest that a calendar has, for a quota.
+// period returns the period of a limit; for a quota, the longest that its calendar has.
 func period(s *tidegate.Spec) time.Duration {
 	const day = 24 * time.Hour
 	switch {
@@ -147,24 +146,24 @@ func period(s *tidegate.Spec) time.Duration {
 	return 366 * day
 }
 
-// slotLife is for how long requests that hold slots are looked for where they were before:
-// they renew them for as long as they run.
+// slotLife is for how long the old counter of slots is still looked at: requests renew their slots
+// there for as long as they run.
 const slotLife = time.Hour
 
-// life is for how long what was counted under l can count at most. maxWait is how far it
-// was booked ahead.
+// life returns for how long events counted under l can matter at most. maxWait is how far ahead it
+// was booked.
 func life(l *tidegate.Limit, maxWait time.Duration) time.Duration {
 	switch l.Algorithm {
 	case tidegate.TokenBucket, tidegate.LeakyBucket:
 		full := lookback(l)
-		return full + max(full, maxWait) // what is charged unasked may be as much again
+		return full + max(full, maxWait) // Adjust may overdraw it by as much again
 	case tidegate.SlidingLog, tidegate.SubWindows:
-		return 2 * l.Period // in whatever parts it was begun
+		return 2 * l.Period // however many parts it was started with
 	}
 	return lookback(l)
 }
 
-// lookback is for how long l itself would count what was used before it was in force.
+// lookback returns for how long l itself would count events from before it was in force.
 func lookback(l *tidegate.Limit) time.Duration {
 	switch l.Algorithm {
 	case tidegate.TokenBucket, tidegate.LeakyBucket: // until it has refilled
@@ -181,15 +180,15 @@ func lookback(l *tidegate.Limit) time.Duration {
 
 // predecessors of the limits in force.
 type predecessors struct {
-	of    map[string][]*predecessor // by the identity of the limit that took their place
-	until time.Time                 // of the last of them
+	of    map[string][]*predecessor // by the identity of the limit that replaced them
+	until time.Time                 // the latest of all
 }
 
-// maxPredecessors of one limit, the latest of them: rules that change more often than
-// that, within what the counters remember, are not followed.
+// maxPredecessors bounds the predecessors of one limit; the latest are kept. If rules change more
+// often within the memory of the counters, the older ones are dropped.
 const maxPredecessors = 8
 
-// add attaches p to the limit of an identity, unless that counts there itself.
+// add attaches p to the limit with that identity, unless both use the same counter.
 func (ps *predecessors) add(identity string, p *predecessor) {
 	if p.limit.Identity() == identity {
 		return
@@ -212,7 +211,7 @@ func (ps *predecessors) add(identity string, p *predecessor) {
 	ps.of[identity] = append(all[:len(all):len(all)], p)
 }
 
-// end finds when the last of them ends; nil when there are none.
+// end sets until; it returns nil if there are no predecessors.
 func (ps *predecessors) end() *predecessors {
 	if len(ps.of) == 0 {
 		return nil
@@ -227,8 +226,8 @@ func (ps *predecessors) end() *predecessors {
 	return ps
 }
 
-// appendPredecessors adds what the checks of a rule, which begin at first, are also held to.
-// A counter that is among them already is charged once.
+// appendPredecessors adds checks against the predecessors of the limits of a rule, whose checks
+// begin at first. A counter that has a check already is charged once.
 func (st *state) appendPredecessors(dst []tidegate.Check, first int) []tidegate.Check {
 	for i, n := first, len(dst); i < n; i++ {
 		for _, p := range st.before.of[dst[i].Limit.Identity()] {
@@ -242,20 +241,20 @@ func (st *state) appendPredecessors(dst []tidegate.Check, first int) []tidegate.
 				ceiling = is.Limit
 			}
 			stand.Limit = p.standIn(stand.Limit, ceiling)
-			stand.Floor = min(stand.Floor, stand.Limit.Capacity()-1) // of whatever numbers it has
+			stand.Floor = min(stand.Floor, stand.Limit.Capacity()-1) // its capacity may be smaller
 			switch {
 			case is == nil:
 				dst = append(dst, stand)
 			case stand.Advisory, is.Advisory && isNominal(is.Limit): // it marks below its ceiling again
 			case is.Advisory, isNominal(dst[i].Limit) && stand.Limit.Capacity() < is.Limit.Capacity():
-				*is = stand // its ceiling counts what was used of it when it was hard
+				*is = stand // the counter of its ceiling has what was used while the limit was hard
 			}
 		}
 	}
 	return dst
 }
 
-// sameCounter returns the one of checks that is about a counter; nil if there is none.
+// sameCounter returns the check that uses the counter of that key and identity; nil if there is none.
 func sameCounter(checks []tidegate.Check, key, identity string) *tidegate.Check {
 	for i := range checks {
 		if checks[i].Key == key && checks[i].Limit.Identity() == identity {
@@ -265,7 +264,8 @@ func sameCounter(checks []tidegate.Check, key, identity string) *tidegate.Check 
 	return nil
 }
 
-// predecessorOf returns the one that l stands in for, nil if l is of the rules in force.
+// predecessorOf returns the predecessor that l stands in for; nil if l is a limit of the rules in
+// force.
 func (st *state) predecessorOf(checks []tidegate.Check, l *tidegate.Limit) *predecessor {
 	if st.before == nil {
 		return nil

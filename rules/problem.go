@@ -2,8 +2,8 @@ package rules
 
 import "tidegate.dev/tidegate/internal/lang/diag"
 
-// Problem is one thing that is wrong with a file, or doubtful: where, the line
-// itself, why, and what to write instead. Severity tells the two apart.
+// Problem is an error or a warning about a file: where, the line itself, why, and what to write
+// instead. Severity tells the two apart.
 //
 // Its fields are Pos (embedded), Severity, Check (which lint check found it; "" for what
 // keeps a file from loading), Source (the line), Message and Hint.

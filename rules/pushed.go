@@ -9,14 +9,15 @@ import (
 	"time"
 )
 
-// PushedLasts is how long a pushed value is believed. Whoever pushes it does so at least twice a minute;
-// when they are gone, it is not known.
+// PushedLasts is how long a pushed value is valid: push at least twice a minute. After that the
+// signal is unknown.
 const PushedLasts = time.Minute
 
-// signalNames are all that rule files name.
+// signalNames are the signals that rule files can name.
 var signalNames = []string{"cpu", "memory", "upstream_p99", "upstream_inflight", "inflight", "load"}
 
-// Pushed are [Signals] that a program measures itself. The zero value is ready, and knows none.
+// Pushed are [Signals] that a program measures itself. The zero value is ready to use and knows
+// none.
 type Pushed struct {
 	mu     sync.RWMutex
 	values map[string]pushedValue
@@ -27,9 +28,9 @@ type pushedValue struct {
 	at    time.Time
 }
 
-// Push sets a signal for [PushedLasts]: "cpu" and "memory" as a share of 1, "upstream_p99" in seconds,
-// "inflight" and "upstream_inflight" in requests, "load" in whatever the rules compare it with. It is
-// for many goroutines at once.
+// Push sets a signal for [PushedLasts]: "cpu" and "memory" as a share of 1, "upstream_p99" in
+// seconds, "inflight" and "upstream_inflight" in requests, "load" in whatever the rules compare it
+// with. It is safe for concurrent use.
 func (p *Pushed) Push(name string, value float64) error {
 	if !slices.Contains(signalNames, name) {
 		return fmt.Errorf("there is no signal %q: the signals are %s", name, strings.Join(signalNames, ", "))

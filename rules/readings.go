@@ -6,15 +6,15 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// matchedCheck is a check and the entry of the rule that wants it.
+// matchedCheck is a check and the entry of its rule.
 type matchedCheck struct {
 	entry int32
 	check tidegate.Check
 }
 
-// matchEach is Match for a path that can be read in several ways. Every reading is held
-// to the rules as if it were the only one, with its own exemptions, conditions,
-// branches and wildcards; the request is held to all that comes of it, each once.
+// matchEach is Match for a path that can be read in several ways. Each reading is matched as if it
+// were the only one, with its own exemptions, conditions, branches and wildcards; the request is
+// held to all resulting checks, each once.
 func (st *state) matchEach(dst []tidegate.Check) []tidegate.Check {
 	type counter struct {
 		limit *tidegate.Limit
@@ -55,11 +55,10 @@ func (st *state) matchEach(dst []tidegate.Check) []tidegate.Check {
 	return dst
 }
 
-// beforeRules is the entry of what the file sheds, whose check is before those of rules.
+// beforeRules is the entry of file-wide shedding, whose check comes before those of rules.
 const beforeRules = -1
 
-// turnTo turns to another reading of the path: what was found by the one before is
-// forgotten.
+// turnTo switches to another reading of the path and forgets what was found in the previous one.
 func (st *state) turnTo(way int) {
 	if st.way = way; way == 0 {
 		return

@@ -7,31 +7,30 @@ import (
 	"time"
 )
 
-// memoir is what [Live.Remember] writes.
+// memoir is the data that [Live.Remember] returns.
 type memoir struct {
 	Ledger ledger    `json:"ledger"`
 	Before []bequest `json:"before,omitempty"`
 }
 
-// bequest is a predecessor of the limit that has an identity.
+// bequest is a predecessor of the limit with the identity Of.
 type bequest struct {
 	Of      string    `json:"of"`
 	Counter counter   `json:"counter"`
 	Until   time.Time `json:"until"`
 }
 
-// maxRemembered bounds the counters that are remembered, and maxMemoir what is read.
+// maxRemembered bounds the counters in a memoir, and maxMemoir the bytes that Recall reads.
 const (
 	maxRemembered = 20_000
 	maxMemoir     = 64 << 20
 )
 
-// ErrTooManyLimits is returned by [Live.Remember] for rules that count in more places than
-// are remembered.
+// ErrTooManyLimits is returned by [Live.Remember] for rules with more counters than it can record.
 var ErrTooManyLimits = errors.New("the rules make too many limits to be remembered")
 
-// Remember returns where the rules in force count, for [Live.Recall] in a process that goes
-// on with their counters.
+// Remember records which counters the rules in force use, for [Live.Recall] in a process that
+// continues with them.
 func (l *Live) Remember() ([]byte, error) {
 	f := l.force.Load()
 	m := memoir{Ledger: f.set.ledger()}
@@ -56,9 +55,9 @@ func (l *Live) Remember() ([]byte, error) {
 	return json.Marshal(m)
 }
 
-// Recall takes the rules that another process had in force, as its [Live.Remember] has them,
-// for those in whose place the present ones are, as Swap does with the ones before. It
-// returns which counters do not simply continue.
+// Recall treats the rules that another process had in force, as recorded by its [Live.Remember], as
+// the predecessors of the current ones, like those that Swap replaces. It returns which counters do
+// not simply continue.
 func (l *Live) Recall(data []byte) ([]Change, error) {
 	var m memoir
 	if len(data) > maxMemoir {

@@ -7,14 +7,14 @@ import (
 	"tidegate.dev/tidegate/internal/lang/route"
 )
 
-// roll finds orders by who a request is from. Each order is kept under one of its
-// identities, so that what a lookup costs does not depend on how many there are.
+// roll finds orders by the identities of a request. Each order is indexed by one of its identities,
+// so the cost of a lookup does not depend on their number.
 type roll struct {
 	names    []rollName
-	everyone []*order // in order of their ranks, as are all lists of orders
+	everyone []*order // by rank, like all lists of orders
 }
 
-// rollName is the orders that are kept under one identity.
+// rollName has the orders that are indexed by one identity.
 type rollName struct {
 	id           *identity
 	fold         bool
@@ -43,7 +43,7 @@ func newRoll(orders []*order) *roll {
 	return r
 }
 
-// rarest returns the one of who that the fewest orders name.
+// rarest returns the identity of who that the fewest orders name.
 func rarest(who []holder, crowds map[literal]int) *holder {
 	var best *holder
 	fewest := 0
@@ -61,7 +61,7 @@ func rarest(who []holder, crowds map[literal]int) *holder {
 	return best
 }
 
-// add keeps o under w; nil means that it is about everyone.
+// add indexes o by w; nil means that it is about everyone.
 func (r *roll) add(o *order, w *holder) {
 	if w == nil {
 		r.everyone = append(r.everyone, o)
@@ -89,8 +89,8 @@ func (r *roll) add(o *order, w *holder) {
 	}
 }
 
-// find returns the order that counts for the request; nil if none holds. h is the rule that
-// asks, nil for none.
+// find returns the order with the highest precedence that matches the request; nil if none does. h
+// is the rule that asks, or nil.
 func (r *roll) find(st *state, h *hit) *order {
 	if r == nil {
 		return nil
@@ -130,7 +130,7 @@ func (n *rollName) findNetwork(addr netip.Addr, best *order, st *state, h *hit) 
 	return best
 }
 
-// firstHeld returns the first of orders that holds, if it goes before best.
+// firstHeld returns the first of orders that matches, or best if that takes precedence.
 func firstHeld(orders []*order, best *order, st *state, h *hit) *order {
 	for _, o := range orders {
 		if best != nil && o.rank >= best.rank {

@@ -10,25 +10,25 @@ import (
 	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
-// rule is a rule of the file, compiled. A Set may have a hundred thousand: what rules say
-// alike they share, and what few of them have is in extra. What was parsed is not kept.
+// rule is a compiled rule. A Set may have a hundred thousand: equal parts of rules are shared, and
+// rare parts are in extra. The parsed rule is not kept.
 type rule struct {
 	name     string
 	pos      diag.Pos
 	mode     rulefile.Mode
 	deny     bool            // it refuses, and counts nothing
-	queues   bool            // requests wait for their turn, in the rule itself or in a branch
+	queues   bool            // requests wait for their turn in the rule itself or in one of its branches
 	share    int             // of keys that are enforced, in hundredths of a percent
 	subject  *subject        // shared
 	policies *policies       // shared
-	terms    *rulefile.Terms // of requests that no branch holds for; shared
+	terms    *rulefile.Terms // of requests that take no branch; shared
 	plans    []plan          // the rule's own, then one for each branch
 	clamped  atomic.Int64
-	kindsOf  atomic.Pointer[[]*plan] // nil means nobody asked yet; see kinds
+	kindsOf  atomic.Pointer[[]*plan] // nil means not computed yet; see kinds
 	*extra
 }
 
-// extra is what few rules have. Rules that have none of it share one.
+// extra has what few rules have. Rules without any of it share one.
 type extra struct {
 	branches []rulefile.Branch
 	tier     *rulefile.TierUse
@@ -36,28 +36,28 @@ type extra struct {
 	deferred *rulefile.Defer
 	respond  *rulefile.Respond
 	block    time.Duration // 0 means none
-	leaves   leaves        // of what set_aside keeps
+	leaves   leaves        // by set_aside
 	shed     *shedder
 	forks    forks // which branch a request takes
 	blocks   []*tidegate.Limit
 	decides  access
-	tries    access // for requests that the rule only tries
+	tries    access // for requests that the rule only tries for
 	// replacers are the entries of the rules that name this one in instead_of.
 	replacers []int32
-	// chosen are the counters whose algorithm is what `consistency` means, by identity.
+	// chosen are the counters whose algorithm was determined by `consistency`, by identity.
 	chosen map[string]bool
 }
 
-// access is the limits of a rule that count nothing.
+// access has the limits of a rule that refuse without counting.
 type access struct {
 	deny   *tidegate.Limit   // nil means the rule limits
-	refuse []*tidegate.Limit // who comes without a part of per, by part; nil means nobody
+	refuse []*tidegate.Limit // by part of per: refuses requests without it; nil means that none is refused
 }
 
-// noExtra is that of all rules that have none. Nobody writes it.
+// noExtra is shared by all rules that have no extra. It is never written to.
 var noExtra = new(extra)
 
-// own returns what of r is not shared, so that it can be written.
+// own returns the extra of r, unshared if necessary, so that it can be written to.
 func (r *rule) own() *extra {
 	if r.extra == noExtra {
 		r.extra = new(extra)
@@ -106,8 +106,8 @@ func (c *compiler) rule(w *rulefile.Rule) *rule {
 	return r
 }
 
-// access makes the limits of the rule that count nothing: deny, and for each part
-// of per the one that refuses who comes without.
+// access makes the limits of the rule that refuse without counting: deny, and one for each part of
+// per that refuses requests without it.
 func (c *compiler) access(l *limiter, s *subject, as tidegate.Role) (a access) {
 	spec := tidegate.Spec{Algorithm: tidegate.Deny}
 	if l.rule.deny {
@@ -134,8 +134,7 @@ func (c *compiler) access(l *limiter, s *subject, as tidegate.Role) (a access) {
 	return a
 }
 
-// written returns as much of the rule as is needed to tell what it says, and to put an
-// override in place of its limits.
+// written returns the part of the parsed rule that explanations and overrides need.
 func (r *rule) written() *rulefile.Rule {
 	return &rulefile.Rule{
 		Name: rulefile.Word{Text: r.name}, Terms: *r.terms, For: r.branches, Tier: r.tier,
@@ -154,10 +153,10 @@ func hashText(h uint64, s string) uint64 {
 	for i := range len(s) {
 		h = (h ^ uint64(s[i])) * fnvPrime
 	}
-	return (h ^ 0xff) * fnvPrime // ends the text
+	return (h ^ 0xff) * fnvPrime // marks the end of the text
 }
 
-// enforcedFor reports whether key is in the share of keys that the rule decides.
+// enforcedFor reports whether key is in the share of keys that the rule decides for.
 func (r *rule) enforcedFor(key string) bool {
 	if r.share >= wholeShare {
 		return true
@@ -165,7 +164,7 @@ func (r *rule) enforcedFor(key string) bool {
 	return mixed(hashText(hashText(seedBasis, r.name), key))%wholeShare < uint64(r.share)
 }
 
-// mixed spreads a hash over all bits: the last ones of FNV-1a alone are not even.
+// mixed spreads a hash over all bits: the last bits of FNV-1a are not uniform.
 func mixed(h uint64) uint64 {
 	h ^= h >> 33
 	h *= 0xff51afd7ed558ccd

@@ -11,9 +11,9 @@ import (
 // Sample is a request that a pattern of a rule matches.
 type Sample struct{ Method, Host, Path string }
 
-// Samples returns a request for every pattern of the rules, each once: together they meet
-// all rules, as far as that depends on the path. Rules that count by the path or a part of
-// it are left out, as nobody is counted under what stands there.
+// Samples returns a request for every pattern of the rules, each once: together they match all
+// rules, as far as that depends on the path. Rules that count by the path or a part of it are left
+// out, since real requests have other values there.
 func (s *Set) Samples() []Sample {
 	var all []Sample
 	seen := make(map[Sample]bool)
@@ -28,7 +28,7 @@ func (s *Set) Samples() []Sample {
 		}
 		for _, text := range patterns {
 			p, err := route.Split(text)
-			if err != nil { // it has loaded: it is one
+			if err != nil { // cannot happen: the pattern has been loaded
 				continue
 			}
 			if made := sample(p); !seen[made] {
@@ -40,7 +40,7 @@ func (s *Set) Samples() []Sample {
 	return all
 }
 
-// sample puts the names of wildcards in their place.
+// sample puts the name of each wildcard in its place.
 func sample(p route.Pattern) Sample {
 	segments := strings.Split(p.Path, "/")
 	for i, s := range segments {

@@ -31,8 +31,8 @@ type Set struct {
 	layers    [][]string // files by layer
 	warnings  diag.List
 	blind     map[Door]diag.List
-	headers   map[string]bool // canonical names of those that rules read
-	denied    tidegate.Answer // of bans: as an access rule is answered that says nothing of it
+	headers   map[string]bool // canonical names of the headers that rules read
+	denied    tidegate.Answer // of bans: that of an access rule without its own
 	states    sync.Pool       // of *state
 	whoOnce   sync.Once
 	who       []*identity // see callers
@@ -91,8 +91,8 @@ func headersOf(ids *identities, keys *keySource) map[string]bool {
 // When one of them changes, load the rules again.
 func (s *Set) Files() []string { return slices.Clone(s.files) }
 
-// LayerFiles returns the files of each layer, in the order in which they were read. Unlike
-// those of Files, they are files of rules alone: keys that tokens are verified with are not
+// LayerFiles returns the files of each layer, in the order in which they were read. Unlike Files,
+// it has only files of rules, without the keys that verify tokens.
 // among them.
 func (s *Set) LayerFiles() [][]string { return s.layers }
 
@@ -103,8 +103,8 @@ func (s *Set) Warnings() Problems { return slices.Clone(s.warnings) }
 // it does not say.
 func (s *Set) Instances() int { return s.instances }
 
-// Clamped returns how often the cost of a request by that rule was outside min and max
-// and was moved to the nearer of them, since the Set was loaded.
+// Clamped returns how often the cost of a request was outside min and max of that rule and was
+// moved to the nearer of them, since the Set was loaded.
 func (s *Set) Clamped(rule string) int64 {
 	if r := s.find(rule); r != nil {
 		return r.clamped.Load()

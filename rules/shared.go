@@ -9,8 +9,8 @@ import (
 	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
-// explainShared tells how so many instances share the counter of a check; 0 means that the
-// file does not say how many. It tells nothing where the rule says nothing.
+// explainShared says how so many instances share the counter of a check; 0 means that the file does
+// not say how many. It says nothing if the rule does not.
 func (r *rule) explainShared(x *ExplainedCheck, instances int) {
 	l := x.Check.Limit
 	if r.deny || l.Terms.Role == tidegate.Blocks {
@@ -58,7 +58,7 @@ func splitText(l *tidegate.Limit, instances int) string {
 
 const eventualText = "each instance decides by itself; counts are exchanged every 100ms"
 
-// regionsText is about limits that several regions share.
+// regionsText is about limits shared by several regions.
 var regionsText = [...]string{
 	tidegate.RegionsApart:      "",
 	tidegate.PartitionContinue: ", and between regions; one that is cut off goes on with what it knows",
@@ -81,7 +81,7 @@ func periodText(l *tidegate.Limit) string {
 	return l.Period.String()
 }
 
-// grouped is n with a comma between thousands.
+// grouped returns n with commas between thousands.
 func grouped(n int64) string {
 	text := strconv.FormatInt(n, 10)
 	for i := len(text) - 3; i > 0; i -= 3 {

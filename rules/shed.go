@@ -12,39 +12,38 @@ import (
 	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
-// ShedRule is the name under which requests are counted that are shed by what the file says for all
-// rules.
+// ShedRule is the rule name under which requests are counted that file-wide shedding refuses.
 const ShedRule = "(shed)"
 
-// shedder sheds requests of a rule, or of all, while a signal is above its bound. Signals are looked at
-// by the requests that come, every so often; there is no goroutine.
+// shedder sheds requests of a rule, or of all rules, while a signal is above its bound. Requests
+// evaluate the signals as they come, at most every shedEvery; there is no goroutine.
 type shedder struct {
 	rule   string
 	bounds []rulefile.Bound
 	ranks  int  // how many classes may be shed
 	last   int  // the number of the last class; 0 without classes
-	shadow bool // its mode: nobody is refused
-	tries  bool // nobody is refused: by its mode, or by that of its rule
+	shadow bool // shadow mode: nothing is refused
+	tries  bool // nothing is refused, by its own mode or that of its rule
 	set    *Set
-	// refuse has a limit for every number of steps that a request is above what is admitted; marks is
-	// for requests that are not refused.
+	// refuse has a limit for each number of steps by which the level is above that of a request;
+	// marks is for requests that are not refused.
 	refuse []*tidegate.Limit
 	marks  *tidegate.Limit
 
-	due    atomic.Int64 // when the signals are looked at again, in nanoseconds since origin
-	steps  atomic.Int64 // of level
+	due    atomic.Int64 // when the signals are evaluated next, in nanoseconds since origin
+	steps  atomic.Int64 // a copy of level.steps
 	ups    atomic.Int64
 	downs  atomic.Int64
 	sheds  atomic.Int64 // requests
-	mu     sync.Mutex   // held while the signals are looked at
+	mu     sync.Mutex   // held while the signals are evaluated
 	level  shedLevel
-	origin time.Time // level's times count from here
+	origin time.Time // the zero of the times in level
 }
 
-// shedEvery is how often the signals are looked at, at most.
+// shedEvery is the shortest time between two evaluations of the signals.
 const shedEvery = 100 * time.Millisecond
 
-// shedder compiles what a rule in a mode, or the file, says about shedding; nil if it says nothing.
+// shedder compiles the shedding of a rule with that mode, or of the file; nil if there is none.
 func (c *compiler) shedder(w *rulefile.Shed, rule string, mode rulefile.Mode) *shedder {
 	if w == nil {
 		return nil
@@ -68,7 +67,7 @@ func (c *compiler) shedder(w *rulefile.Shed, rule string, mode rulefile.Mode) *s
 	return s
 }
 
-// linkShedders collects what sheds, that of the file first.
+// linkShedders collects all shedders, that of the file first.
 func (s *Set) linkShedders() {
 	if s.shed != nil {
 		s.shedders = append(s.shedders, s.shed)
@@ -83,7 +82,7 @@ func (s *Set) linkShedders() {
 	}
 }
 
-// appendShed adds the check of a request that is shed by what the file says.
+// appendShed adds the check of a request that file-wide shedding affects.
 func (st *state) appendShed(dst []tidegate.Check) []tidegate.Check {
 	s := st.set.shed
 	if s == nil || st.exempt >= 0 {
@@ -95,7 +94,8 @@ func (st *state) appendShed(dst []tidegate.Check) []tidegate.Check {
 	return dst
 }
 
-// shedKey is whom the rule sheds: who it counts, or the address where it counts all as one.
+// shedKey returns the key by which the rule sheds: what it counts by, or the address if all
+// requests share a counter.
 func (r *rule) shedKey(st *state, h *hit) string {
 	for i := range r.subject.parts {
 		if p := &r.subject.parts[i]; !p.id.always && p.rows == nil {
@@ -105,7 +105,7 @@ func (r *rule) shedKey(st *state, h *hit) string {
 	return st.ipKey()
 }
 
-// text says when requests are shed, and which first.
+// text says when requests are shed, and which ones first.
 func (s *shedder) text() string {
 	var bounds []string
 	for i := range s.bounds {
@@ -127,10 +127,10 @@ func (s *shedder) text() string {
 	return text
 }
 
-// most is the level at which everything is shed that may be.
+// most returns the level at which everything that may be shed is shed.
 func (s *shedder) most() int { return s.ranks * shedSteps }
 
-// check returns the check of a request that is shed.
+// check returns the check of a request, if it is shed.
 func (s *shedder) check(st *state, key string, try bool) (c tidegate.Check, shed bool) {
 	steps := s.look()
 	if steps == 0 {
@@ -144,7 +144,7 @@ func (s *shedder) check(st *state, key string, try bool) (c tidegate.Check, shed
 	if above == 0 {
 		return c, false
 	}
-	if !st.request.Looking && !slices.Contains(st.shedBy, s) { // by another reading of the path
+	if !st.request.Looking && !slices.Contains(st.shedBy, s) { // another reading of the path may have added it
 		st.shedBy = append(st.shedBy, s)
 	}
 	if try || s.shadow {
@@ -153,8 +153,8 @@ func (s *shedder) check(st *state, key string, try bool) (c tidegate.Check, shed
 	return tidegate.Check{Key: key, Limit: s.refuse[above-1], Cost: 1}, true
 }
 
-// countShed counts a request that is held to checks for those that shed it, unless an access rule
-// refuses it: that goes first.
+// countShed counts the request for those that shed it, unless one of checks is an access rule that
+// refuses it: that takes precedence.
 func (st *state) countShed(checks []tidegate.Check) {
 	for i := range checks {
 		if c := &checks[i]; c.Limit != nil && c.Limit.Algorithm == tidegate.Deny && !c.Advisory && !c.Limit.Sheds() {
@@ -166,12 +166,13 @@ func (st *state) countShed(checks []tidegate.Check) {
 	}
 }
 
-// tenthOf returns in which tenth of all keys a key is, the same on every node and in every release.
+// tenthOf returns which tenth of all keys a key belongs to: the same on every node and in every
+// release.
 func tenthOf(key string) int {
 	return int(mixed(hashText(hashText(seedBasis, ShedRule), key)) % shedSteps)
 }
 
-// look returns the level, for which it looks at the signals if that is due.
+// look returns the level. If it is due, it evaluates the signals first.
 func (s *shedder) look() int {
 	now := s.set.config.now().Sub(s.origin)
 	if int64(now) < s.due.Load() || !s.mu.TryLock() {
@@ -188,7 +189,7 @@ func (s *shedder) look() int {
 	return s.level.steps
 }
 
-// moved tells of a step.
+// moved counts and reports a step.
 func (s *shedder) moved(before int) {
 	if s.level.steps > before {
 		s.ups.Add(1)
@@ -200,7 +201,7 @@ func (s *shedder) moved(before int) {
 	}
 }
 
-// strain is how the signals stand to their bounds: a signal that is not known is calm.
+// strain returns how the signals compare with their bounds; an unknown signal is calm.
 func (s *shedder) strain() (worst strain) {
 	for i := range s.bounds {
 		if v, ok := s.set.signal(s.bounds[i].Signal.Text); ok {
@@ -210,7 +211,7 @@ func (s *shedder) strain() (worst strain) {
 	return worst
 }
 
-// signal returns what shedding goes by.
+// signal returns the value that shedding uses.
 func (s *Set) signal(name string) (value float64, ok bool) {
 	switch signals := s.config.Signals.(type) {
 	case nil:
@@ -222,22 +223,22 @@ func (s *Set) signal(name string) (value float64, ok bool) {
 	}
 }
 
-// Shedding is how much is shed by a rule, or by what the file says for all.
+// Shedding is how much is shed by a rule, or file-wide.
 type Shedding struct {
-	Rule string // ShedRule for that of the file
-	// Steps of Most: tenths of the classes that may be shed, the least important first. With 10 the last
-	// class is shed, with 15 half of the one above it as well.
+	Rule string // ShedRule if it is file-wide
+	// Steps of Most: tenths of the classes that may be shed, the least important first. With 10
+	// steps the last class is shed, with 15 also half of the class above it.
 	Steps, Most int
-	// Class is the one that a part of is shed, and Share which part, from 0 to 1; all below it are shed.
-	// Class is "" where there are no classes, or nothing is shed.
+	// Class is the class of which a part is shed, and Share how much of it, from 0 to 1; all
+	// classes below it are shed. Class is "" if there are no classes, or nothing is shed.
 	Class string
 	Share float64
-	// Over are the bounds that are exceeded, as they are written, with the values.
+	// Over are the exceeded bounds, as written, with the values.
 	Over []ExceededBound
-	// Shadow: nobody is refused.
+	// Shadow: nothing is refused.
 	Shadow bool
-	// Ups and Downs are how often it has moved since the rules were loaded first, and Requests how many
-	// requests were shed, or would have been.
+	// Ups and Downs count the steps since the rules were first loaded, and Requests the requests
+	// that were shed, or would have been.
 	Ups, Downs, Requests int64
 }
 
@@ -247,7 +248,7 @@ type ExceededBound struct {
 	Value float64
 }
 
-// Shedding returns how much is shed by each rule that may shed, and by the file. It looks at the
+// Shedding returns how much is shed by each rule that may shed, and file-wide. It evaluates the
 // signals.
 func (s *Set) Shedding() []Shedding {
 	var all []Shedding
@@ -260,7 +261,7 @@ func (s *Set) Shedding() []Shedding {
 	return all
 }
 
-// status is called with mu held.
+// status returns the state of s. The caller holds mu.
 func (s *shedder) status() Shedding {
 	is := Shedding{
 		Rule: s.rule, Steps: s.level.steps, Most: s.most(), Shadow: s.shadow,
@@ -281,8 +282,8 @@ func (s *shedder) status() Shedding {
 	return is
 }
 
-// inherit takes the level and the counts of was. Where was only tried, it begins at no level: nobody was
-// refused, so that the load could only grow, and all of that would be refused at once.
+// inherit takes over the level and the counts of was. If was only tried and s decides, it begins at
+// level 0: the load may have grown unchecked, and all of the excess would be refused at once.
 func (s *shedder) inherit(was *shedder) {
 	was.mu.Lock()
 	level, origin := was.level, was.origin
@@ -301,7 +302,7 @@ func (s *shedder) inherit(was *shedder) {
 	s.sheds.Store(was.sheds.Load())
 }
 
-// shedOn goes on with the levels of old, whose place s takes.
+// shedOn continues the levels of old, which s replaces.
 func (s *Set) shedOn(old *Set) {
 	for _, sh := range s.shedders {
 		for _, was := range old.shedders {

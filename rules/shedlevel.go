@@ -2,23 +2,23 @@ package rules
 
 import "time"
 
-// The pace of shedding. It goes up quickly, as an overload grows by itself, and down slowly, so that
-// those who come back do not bring it back at once.
+// The pace of shedding. It goes up quickly, since an overload grows by itself, and down slowly, so
+// that returning requests do not cause the next overload at once.
 const (
-	shedUp   = time.Second      // a signal is above its bound for so long before each step up
-	shedDown = 5 * time.Second  // all are well below before each step down
-	shedEase = 30 * time.Second // none is above, and one near its bound, before each step down
-	// A step down that has to be taken back within shedProbe was too early: the next one to that level
-	// waits for twice as long, up to shedMost.
+	shedUp   = time.Second      // how long a signal is above its bound before each step up
+	shedDown = 5 * time.Second  // how long all are well below before each step down
+	shedEase = 30 * time.Second // how long none is above, with one near its bound, before each step down
+	// A step down that is taken back within shedProbe was too early: the next step down to that
+	// level waits twice as long, up to shedMost.
 	shedProbe = 10 * time.Second
 	shedMost  = time.Minute
-	// shedNear is which share of its bound a signal has reached that is near it.
+	// shedNear is the share of its bound from which on a signal is near it.
 	shedNear = 0.9
-	// shedSteps are how many steps it takes to shed a class.
+	// shedSteps is how many steps it takes to shed a class.
 	shedSteps = 10
 )
 
-// strain is how the signals stand to their bounds.
+// strain is how the signals compare with their bounds.
 type strain uint8
 
 const (
@@ -38,24 +38,25 @@ func strainOf(value, bound float64) strain {
 	return calm
 }
 
-// shedLevel is how much is shed: so many tenths of the classes that may be, the least important
-// first. It changes only by step, and is a function of what step was told.
+// shedLevel is how much is shed, in tenths of the classes that may be shed, the least important
+// first. It changes only by step, and depends on nothing but its arguments.
 type shedLevel struct {
 	steps int
-	// When it was last looked at, and when it last moved. over and calm are since when the signals
-	// have stood so without a break, and below since when none was above.
+	// looked is when step was last called, moved when the level last changed. over and calm are
+	// since when strain has been so without a break, and below since when no signal has been above
+	// its bound.
 	looked, moved     time.Duration
 	over, calm, below time.Duration
 	strain            strain
-	down              bool          // the last step was down
-	failed            int           // the level that was too low, if wait is longer than shedDown
+	down              bool          // whether the last step was down
+	failed            int           // the level that shed too little, if wait is longer than shedDown
 	wait              time.Duration // before a step down to that level
-	started           bool          // it has been looked at before
+	started           bool          // whether step was called before
 }
 
-// step returns the level after a look at the signals, which may come at any time and as often as it
-// likes. most is the level at which everything is shed that may be. While nobody looks, nobody asks, and
-// it goes down as if the signals were calm.
+// step returns the level after an evaluation of the signals, which may come at any time and as
+// often as it likes. most is the level at which everything that may be shed is shed. If step was
+// not called for a while, there were no requests: the level has fallen as if the signals were calm.
 func (l shedLevel) step(now time.Duration, s strain, most int) shedLevel {
 	if idle := now - l.looked; !l.started || idle >= shedDown {
 		steps := 0
@@ -89,7 +90,7 @@ func (l shedLevel) step(now time.Duration, s strain, most int) shedLevel {
 	case l.steps > most: // there are fewer classes than before
 		l.steps = most
 	case l.steps > 0 && (s == calm && long(l.calm, pause) || s != over && long(l.below, max(pause, shedEase))):
-		if l.steps--; l.steps < l.failed { // that level was high enough by now
+		if l.steps--; l.steps < l.failed { // this level is high enough now
 			l.wait = shedDown
 		}
 		l.down = true
@@ -100,9 +101,9 @@ func (l shedLevel) step(now time.Duration, s strain, most int) shedLevel {
 	return l
 }
 
-// above returns by how many steps the level is above what a key is shed at: 0 means that it is not shed.
-// rank is how many classes are less important than that of the request, tenth in which tenth of its class
-// the key is, from 0 to 9.
+// above returns by how many steps the level exceeds the one from which on a key is shed; 0 means
+// that it is not shed. rank is how many classes are less important than that of the request, tenth
+// which tenth of its class the key is in, from 0 to 9.
 func (l shedLevel) above(rank, tenth int) int {
 	return max(0, l.steps-rank*shedSteps-tenth)
 }

@@ -2,8 +2,8 @@ package rules
 
 import "strings"
 
-// plainHost is the host in lower case, without port and trailing dot: its
-// spelling must not make a fresh counter.
+// plainHost returns the host in lower case, without port and trailing dot, so that its spelling
+// does not lead to a new counter.
 func plainHost(host string) string {
 	if inside, ok := strings.CutPrefix(host, "["); ok {
 		host, _, _ = strings.Cut(inside, "]")

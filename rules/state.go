@@ -12,28 +12,28 @@ import (
 	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
-// state is what is known of one request while it is matched: each identity is
-// looked up at most once, and only if a rule asks. States are pooled by the Set.
+// state is what is known of one request while it is matched: each identity is looked up at most
+// once, and only if a rule needs it. States are pooled by the Set.
 type state struct {
 	set        *Set
 	request    *tidegate.Request
-	identified Identified // nil means the request's Values only know where to look
+	identified Identified // nil means that the request's Values only know sources
 	explains   bool       // nothing is counted
 
-	before *predecessors // of the limits in force; nil means none
-	now    time.Time     // by which they end
+	before *predecessors // of the limits in force; nil means that there are none
+	now    time.Time     // the time by which predecessors end
 
 	measures *measures // nil means none
-	ban      *order    // of a rule that was looked at; nil means none
-	quiet    bool      // what is missing is not counted
+	ban      *order    // of a rule that was examined; nil means that there is none
+	quiet    bool      // missing values are not counted
 
-	class  int32 // of the reading at hand; -1 means there are no classes
-	exempt int32 // the entry that exempts it; -1 means none
+	class  int32 // in the current reading; -1 means that there are no classes
+	exempt int32 // the entry that exempts the request; -1 means that none does
 
-	shedBy []*shedder // what sheds it
+	shedBy []*shedder // the shedders that shed the request
 
 	readings []route.Reading // of the path
-	way      int             // which of them is being looked at
+	way      int             // index of the current one
 
 	values  []value // by slot
 	touched []int   // the slots of values that are known
@@ -45,7 +45,7 @@ type state struct {
 	addressKnown bool
 	claims       jwt.Claims
 	claimsKnown  bool
-	keyRow       *apikey.Row // of the API key; nil means there is none, or nobody knows it
+	keyRow       *apikey.Row // of the API key; nil means that there is none, or that it is unknown
 	keyKnown     bool
 	loose        jwt.Claims // not verified
 	looseKnown   bool
@@ -71,7 +71,7 @@ func (s *Set) state(r *tidegate.Request) *state {
 	return st
 }
 
-// done gives the state back without what belongs to the request.
+// done returns the state to the pool without references to the request.
 func (st *state) done() {
 	for _, slot := range st.touched {
 		st.values[slot] = value{}
@@ -79,7 +79,7 @@ func (st *state) done() {
 	clear(st.routes)
 	clear(st.hits)
 	clear(st.parts)
-	if len(st.readings) > 1 { // a single path may stay until the next comes
+	if len(st.readings) > 1 { // a single reading may stay until the next request
 		clear(st.readings)
 	}
 	st.readings, st.way = st.readings[:0], 0
@@ -96,7 +96,7 @@ func (st *state) done() {
 	st.set.states.Put(st)
 }
 
-// find returns the value of an identity for the rule that was hit.
+// find returns the value of an identity; h is the rule that needs it.
 func (st *state) find(id *identity, h *hit) (value, bool) {
 	if id.local {
 		v := st.look(id, h)
@@ -111,7 +111,7 @@ func (st *state) find(id *identity, h *hit) (value, bool) {
 	return *v, v.there
 }
 
-// look asks the sources in their order. An empty value is none.
+// look asks the sources in order. An empty value counts as missing.
 func (st *state) look(id *identity, h *hit) value {
 	if st.identified != nil {
 		if text, known := st.identified.Identity(id.name); known {
@@ -168,7 +168,8 @@ func (st *state) read(s *source, h *hit) string {
 	return text
 }
 
-// ip asks the front end; one that knows no prefixes may know the address.
+// ip asks the front end for the address with its prefix; a front end without prefixes may know the
+// address alone.
 func (st *state) ip(s *source) string {
 	if st.identified != nil {
 		if text, known := st.identified.Identity("ip"); known {
@@ -184,7 +185,7 @@ func (st *state) ip(s *source) string {
 	return ""
 }
 
-// clientAddress is the whole address of the client, for networks.
+// clientAddress returns the whole address of the client, to be compared with networks.
 func (st *state) clientAddress() netip.Addr {
 	if st.addressKnown {
 		return st.address
@@ -204,7 +205,7 @@ func (st *state) clientAddress() netip.Addr {
 	return st.address
 }
 
-// addressOf is the address that networks are held against, for a value of id.
+// addressOf returns the address to compare with networks, for a value of id.
 func (st *state) addressOf(id *identity, v value) netip.Addr {
 	if id.isIP(v.source) {
 		return st.clientAddress()
@@ -212,7 +213,7 @@ func (st *state) addressOf(id *identity, v value) netip.Addr {
 	return parseAddress(v.text)
 }
 
-// parseAddress returns an invalid address for what is none.
+// parseAddress returns the zero Addr for text that is not an address.
 func parseAddress(text string) netip.Addr {
 	if text == "" || len(text) > 64 || strings.IndexByte(text, '%') >= 0 {
 		return netip.Addr{}
@@ -224,8 +225,8 @@ func parseAddress(text string) netip.Addr {
 	return addr.Unmap()
 }
 
-// network is the key of an address, as front ends make it: "192.0.2.1",
-// "2001:db8:1:2::/64". What is no address is left as it is.
+// network returns the key of an address, as front ends make it: "192.0.2.1", "2001:db8:1:2::/64".
+// Other text is returned unchanged.
 func network(text string, s *source) string {
 	if addr := parseAddress(text); addr.IsValid() {
 		return networkOf(addr, s)

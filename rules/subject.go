@@ -7,9 +7,9 @@ import (
 	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
-// subject is who a rule counts: its per. Where a part has several sources, or is
-// replaced by the client's address when missing, each way to find it leads to
-// counters of its own; a combination of ways is a number below len(scopes).
+// subject is what a rule counts by: its `per`. If a part has several sources, or falls back to the
+// client's address, values from each of them have counters of their own. Each combination of
+// sources is a scope, with a number below len(scopes).
 type subject struct {
 	parts  []part
 	scopes []string // by combination
@@ -18,20 +18,20 @@ type subject struct {
 type part struct {
 	id       *identity
 	missing  rulefile.Missing
-	variants int // sources, and one more for the address in place of what is missing
-	// rows are all values that are told apart; nil means any. All others are other, and so
-	// is one that is missing.
+	variants int // number of sources, plus one for the address as a fallback
+	// rows are the values that are counted apart; nil means all. Every other value is counted as
+	// other, and so is a missing one.
 	rows  map[string]struct{}
 	other string
 }
 
-// maxScopes bounds the combinations, as there are limits for each.
+// maxScopes bounds the combinations, since each has its own limits.
 const maxScopes = 256
 
 func (c *compiler) subject(r *rulefile.Rule) (subject, bool) {
 	s := subject{scopes: []string{""}}
 	per := r.Per
-	if len(per) == 0 { // an access rule: nothing is counted, yet somebody is denied
+	if len(per) == 0 { // an access rule: it counts nothing, but it needs a key for the caller that it denies
 		per = []rulefile.Word{{Text: c.ids.ip.name}}
 	}
 	for i, name := range per {
@@ -55,7 +55,7 @@ func (c *compiler) subject(r *rulefile.Rule) (subject, bool) {
 	return s, true
 }
 
-// know finds the values that the tables and tiers of r tell apart.
+// know finds the values that the tables and tiers of r distinguish.
 func (p *part) know(r *rulefile.Rule) {
 	f := r.Finite(p.id.name)
 	if f == nil {
@@ -65,14 +65,14 @@ func (p *part) know(r *rulefile.Rule) {
 	for _, v := range f.Values {
 		p.rows[v] = struct{}{}
 	}
-	if !r.MissingSaid { // the table says what holds without a value
+	if !r.MissingSaid { // the table says what applies without a value
 		p.missing = rulefile.MissingIP
 	}
 }
 
-// missing is what happens without id. Every request has an address, even where
-// the front end does not know it; what a client sends is replaced by that; and a
-// caller of a check API leaves out what its check is not about.
+// missing returns what happens to requests without id. Every request has an address, even if the
+// front end does not know it; values that a client sends fall back to it; and a rule is skipped if
+// the caller of a check API omits a descriptor.
 func missing(r *rulefile.Rule, id *identity) rulefile.Missing {
 	switch {
 	case id.isIP(len(id.sources) - 1):
@@ -85,7 +85,7 @@ func missing(r *rulefile.Rule, id *identity) rulefile.Missing {
 	return rulefile.MissingIP
 }
 
-// combine puts each of next behind each of scopes.
+// combine appends each of next to each of scopes.
 func combine(scopes, next []string, comma bool) []string {
 	all := make([]string, 0, len(scopes)*len(next))
 	for _, s := range scopes {
@@ -99,12 +99,12 @@ func combine(scopes, next []string, comma bool) []string {
 	return all
 }
 
-// noAddress is who is counted where there is not even an address: they share a
-// counter, so that nobody escapes by having none.
+// noAddress is the key of callers without any address: they share a counter, so that nobody escapes
+// by having no address.
 const noAddress = "@"
 
-// find returns the key of the request and its combination. The part is not nil
-// when it is missing and the rule does not go on without.
+// find returns the key of the request and the number of its scope. missing is the part without a
+// value, if the rule refuses or skips such requests.
 func (s *subject) find(st *state, h *hit) (key string, scope int, missing *part) {
 	st.parts = st.parts[:0]
 	for i := range s.parts {
@@ -131,8 +131,8 @@ func (s *subject) find(st *state, h *hit) (key string, scope int, missing *part)
 	return st.key(), scope, nil
 }
 
-// key is the value itself where there is one; several are framed. A key that is
-// too long is hashed, and longer than any that is not.
+// key returns the key of the parts: a single value unchanged, several joined unambiguously. A key
+// that is too long is replaced by a hash, which is longer than any unhashed key.
 func (st *state) key() string {
 	switch len(st.parts) {
 	case 0:
@@ -152,7 +152,7 @@ func (s *subject) named(st *state, h *hit) []SubjectPart {
 		return nil
 	}
 	all := make([]SubjectPart, len(s.parts))
-	for i := len(s.parts) - 1; i >= 0; i-- { // as find has put the ways together
+	for i := len(s.parts) - 1; i >= 0; i-- { // in the order in which find combines them
 		p := &s.parts[i]
 		way := scope % p.variants
 		scope /= p.variants
@@ -164,7 +164,7 @@ func (s *subject) named(st *state, h *hit) []SubjectPart {
 	return all
 }
 
-// text is per as the rule file has it.
+// text returns per as it is written in the rule file.
 func (s *subject) text() string {
 	var names []string
 	for i := range s.parts {

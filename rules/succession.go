@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// succession finds, for the limits of rules, those of others in whose place they are.
+// succession finds, for the limits of new rules, the earlier limits that they replace.
 type succession struct {
 	now     time.Time
-	had     *predecessors // of the limits before
+	had     *predecessors // predecessors of the earlier limits
 	before  predecessors
 	changes []Change
 	told    map[Change]bool
-	// paired, if it is set, is called for each limit of a rule that takes the place of another.
+	// paired, if not nil, is called for each limit of a rule that replaces another.
 	paired func(rule string, old, now *counter)
 }
 
-// newSuccession compares the limits of each rule by where they stand: in the rule itself, or
-// in a branch.
+// newSuccession compares the limits of each rule by their plans: the rule's own, and those of
+// branches.
 func newSuccession(old, new ledger, had *predecessors, now time.Time) *succession {
 	s := &succession{now: now, had: had, told: make(map[Change]bool)}
 	s.compare(old, new)
@@ -60,7 +60,7 @@ func (s *succession) rule(old, a *account) {
 	}
 }
 
-// fresh tells of limits that have nothing before them.
+// fresh reports limits that replace nothing.
 func (s *succession) fresh(a *account, i int, why string) {
 	for n := range a.Plans {
 		all := a.Plans[n].at(i)
@@ -70,14 +70,14 @@ func (s *succession) fresh(a *account, i int, why string) {
 	}
 }
 
-// pair attaches each limit to the one in whose place it is: of those that stand for the
-// same and count the same caller, the one of the same period, else the next in order.
+// pair attaches each limit to the one that it replaces: with the same identity, or else of the same
+// class and period, or else of the same class, in order.
 func (s *succession) pair(r *account, old, all []counter, ends lives) {
 	open := make([]*counter, len(all))
 	for i := range all {
 		open[i] = &all[i]
 	}
-	took := make(map[*counter]*counter, len(all)) // the one in whose place each is
+	took := make(map[*counter]*counter, len(all)) // the limit that each replaces
 	var left []*counter
 	for i := range old {
 		left = append(left, &old[i])
@@ -107,7 +107,7 @@ func (s *succession) pair(r *account, old, all []counter, ends lives) {
 	for i := range all {
 		switch c := &all[i]; {
 		case !slices.Contains(open, c):
-		case c.strict && took[&all[i+1]] != nil: // the limit was hard before
+		case c.strict && took[&all[i+1]] != nil: // its ceiling replaces a hard limit
 			s.attach(r, took[&all[i+1]], c, ends)
 		default:
 			s.tell(r, c, "", "there was no such limit in its place", 0)
@@ -120,8 +120,8 @@ func (s *succession) pair(r *account, old, all []counter, ends lives) {
 	}
 }
 
-// harden attaches the nominal limit o to the hard limit that is in the place of its ceiling. That of a bucket has
-// less of what was used, as it drains faster, and in an outage an instance may know of o alone.
+// harden attaches the nominal limit o to the hard limit that replaces its ceiling. A bucket for the
+// ceiling drains faster and remembers less, and during an outage an instance may only know o.
 func (s *succession) harden(r *account, o, ceiling *counter, all []counter, took map[*counter]*counter, ends lives) {
 	for i := range all {
 		if took[&all[i]] == ceiling {
@@ -130,7 +130,7 @@ func (s *succession) harden(r *account, o, ceiling *counter, all []counter, took
 	}
 }
 
-// follow puts c in the place of o.
+// follow makes c replace o.
 func (s *succession) follow(r *account, o, c *counter, ends lives) {
 	if s.paired != nil {
 		s.paired(r.Rule, o, c)
@@ -144,7 +144,7 @@ func (s *succession) attach(r *account, o, c *counter, ends lives) {
 		s.tell(r, c, o.text(), "the quota before it started on a day of each caller", 0)
 		return
 	}
-	if o.limit.Identity() == c.limit.Identity() && o.anchored == c.anchored { // it goes on
+	if o.limit.Identity() == c.limit.Identity() && o.anchored == c.anchored { // it continues
 		for _, l := range c.each() {
 			s.inherit(l.Identity(), l.Identity())
 		}
@@ -162,7 +162,7 @@ func (s *succession) attach(r *account, o, c *counter, ends lives) {
 	}
 }
 
-// inherit attaches what still counts of the predecessors of an identity.
+// inherit attaches the predecessors of the identity from that still count.
 func (s *succession) inherit(identity, from string) {
 	if s.had == nil {
 		return
@@ -174,7 +174,7 @@ func (s *succession) inherit(identity, from string) {
 	}
 }
 
-// tell adds a change of c, once for all branches and ways to find who is counted.
+// tell adds a change of c, once for all branches and scopes.
 func (s *succession) tell(r *account, c *counter, was, why string, lasts time.Duration) {
 	_, part, _ := strings.Cut(c.limit.Scope, "#")
 	change := Change{Rule: r.Rule, Part: part, Limit: c.text(), Was: was, For: lasts, Why: why}
@@ -184,17 +184,17 @@ func (s *succession) tell(r *account, c *counter, was, why string, lasts time.Du
 	}
 }
 
-// lives is for how long counters of a rule remember, by identity: old is of those before,
-// fresh of those in their place.
+// lives has for how long counters of a rule remember, by identity: old for those before, fresh for
+// those that replace them.
 type lives struct{ old, fresh map[string]time.Duration }
 
-// of is how long requests are held to o beside c: as long as both would count what was used.
+// of returns for how long requests are also held to o: as long as both counters would remember.
 func (l lives) of(o, c *counter) time.Duration {
 	return min(l.old[o.limit.Identity()], l.fresh[c.limit.Identity()])
 }
 
-// planLike is the plan that the n-th of another account takes the place of: of a branch the one
-// with the same conditions, or in the same place. by is the branches by conditions.
+// planLike returns the plan of a that the n-th plan of other replaces: for a branch, the one with
+// the same conditions, or else at the same position. by has the branches of a by conditions.
 func (a *account) planLike(other *account, n int, by map[string]*counters) *counters {
 	if n == 0 {
 		return &a.Plans[0]
@@ -208,7 +208,7 @@ func (a *account) planLike(other *account, n int, by map[string]*counters) *coun
 	return &a.Plans[0]
 }
 
-// branches are the plans of the rule's branches, by their conditions.
+// branches returns the plans of the rule's branches, by conditions.
 func (a *account) branches() map[string]*counters {
 	by := make(map[string]*counters, len(a.Plans))
 	for i := len(a.Plans) - 1; i > 0; i-- {

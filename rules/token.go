@@ -7,8 +7,8 @@ import (
 	"tidegate.dev/tidegate/internal/lang/jwt"
 )
 
-// verified are the claims of the request's token, looked at once; one that is
-// forged or expired has none, as if it had not been sent.
+// verified returns the claims of the request's token, which is verified once. A forged or expired
+// token has no claims, as if it had not been sent.
 func (st *state) verified() jwt.Claims {
 	if !st.claimsKnown {
 		st.claimsKnown = true
@@ -32,12 +32,12 @@ func (st *state) unverified() jwt.Claims {
 	return st.loose
 }
 
-// isKey reports whether the bearer token is an API key that is known.
+// isKey reports whether the bearer token is a known API key.
 func (st *state) isKey() bool {
 	return st.set.keys != nil && st.set.keys.from.Bearer && st.apiKey("") != ""
 }
 
-// token is the bearer token, "" when there is none.
+// token returns the bearer token; "" if there is none.
 func (st *state) token() string {
 	header, _ := st.request.Value("client header Authorization")
 	scheme, token, ok := strings.Cut(header, " ")
@@ -47,7 +47,7 @@ func (st *state) token() string {
 	return strings.TrimLeft(token, " ")
 }
 
-// newVerifier reads the keys; without any, what is in tokens cannot be believed.
+// newVerifier reads the keys for tokens; nil means that no token is believed.
 func (c *compiler) newVerifier() *jwt.Verifier {
 	trust := c.config.Trust.JWT
 	if trust == nil {

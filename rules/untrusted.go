@@ -6,8 +6,8 @@ import (
 	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
-// warnUntrusted tells of all that rules read from tokens and keys, named or not, and that is
-// never there as trust is configured.
+// warnUntrusted warns about everything that rules read from tokens and keys, named or not, and that
+// is always missing with the configured trust.
 func (c *compiler) warnUntrusted(keys *keySource) {
 	told := make(map[diag.Pos]bool)
 	warn := func(name string, s rulefile.Source, then string) {
@@ -30,7 +30,7 @@ func (c *compiler) warnUntrusted(keys *keySource) {
 	}
 }
 
-// untrusted is why nothing will be found in s; "" if something may.
+// untrusted says why s never has a value; "" if it may have one.
 func (c *compiler) untrusted(s rulefile.Source, keys *keySource) (why, hint string) {
 	trust := &c.config.Trust
 	switch {
@@ -44,7 +44,7 @@ func (c *compiler) untrusted(s rulefile.Source, keys *keySource) (why, hint stri
 	return "", ""
 }
 
-// warnNoKeys tells that the keys of a URL are not there yet.
+// warnNoKeys warns that the keys of a URL have not been fetched yet.
 func (c *compiler) warnNoKeys(v *jwt.Verifier) {
 	if s, ok := v.Status(); ok && s.Never && s.Err != nil {
 		c.problems.Add(diag.Problem{

@@ -8,23 +8,22 @@ import (
 	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
-// variant is a rule with the limits of an override. It has a plan for each plan of the rule,
-// which is made when a request needs it: what an override does not name depends on the
-// branch.
+// variant is a rule with the limits of an override. It has a plan for each plan of the rule, made
+// when a request first needs it: what the override does not name depends on the branch.
 type variant struct {
 	rule    *rule
 	written rulefile.Order
 	plans   sync.Map // *plan of the rule → *plan
 }
 
-// plan returns what takes the place of base.
+// plan returns the plan that replaces base.
 func (v *variant) plan(base *plan) *plan {
 	if made, ok := v.plans.Load(base); ok {
 		return made.(*plan)
 	}
 	made, err := v.make(base)
 	if err != nil {
-		return base // check has made all kinds that there are
+		return base // cannot happen: check has made a plan of every kind
 	}
 	first, _ := v.plans.LoadOrStore(base, made)
 	return first.(*plan)
@@ -52,7 +51,7 @@ func (v *variant) check() diag.List {
 	return problems
 }
 
-// kinds returns plans of the rule, one of each kind that differs in more than numbers.
+// kinds returns plans of the rule, one for each set of plans that differ only in numbers.
 func (r *rule) kinds() []*plan {
 	if had := r.kindsOf.Load(); had != nil {
 		return *had
@@ -65,7 +64,7 @@ func (r *rule) kinds() []*plan {
 			all = append(all, &r.plans[i])
 		}
 	}
-	r.kindsOf.Store(&all) // as whoever asks at the same time does
+	r.kindsOf.Store(&all) // concurrent callers store an equal value
 	return all
 }
 
@@ -116,7 +115,7 @@ func (v *variant) make(base *plan) (*plan, error) {
 	return &made, nil
 }
 
-// items are those of one combination. What the override does not name are the items of base.
+// items returns the limits of one scope. Items of base that the override does not name stay.
 func (v *variant) items(base []item, t rulefile.Terms, scope string, as role) ([]item, error) {
 	var limits, quotas, slots, candidates []item
 	for _, it := range base {
@@ -164,7 +163,7 @@ func (v *variant) items(base []item, t rulefile.Terms, scope string, as role) ([
 	return append(append(all, slots...), candidates...), nil
 }
 
-// quota makes the quota of another amount in place of was.
+// quota returns a quota with another amount, in place of was.
 func (v *variant) quota(was []item, t rulefile.Terms, scope string, as role) ([]item, error) {
 	as.status = t.Quota.Status
 	l := v.rule.limiter()

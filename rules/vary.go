@@ -8,12 +8,12 @@ import (
 	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
-// vary is a limit of which one number comes from who is asking: the events of
-// `limits: { from }`, or the day on which a quota starts anew.
+// vary is a limit with one number that comes from the caller: the events of `limits: { from }`, or
+// the day on which a quota period starts.
 type vary struct {
 	id    *identity
-	most  int64 // numbers are 1 to this
-	clamp bool  // those beyond are moved there; else they are no numbers
+	most  int64 // numbers are from 1 to most
+	clamp bool  // numbers beyond are set to the nearest; otherwise they are ignored
 	// otherwise is for callers without a number.
 	otherwise *held
 	make      func(n int64) (held, error)
@@ -22,8 +22,8 @@ type vary struct {
 	made atomic.Pointer[map[int64]*held] // replaced, never written
 }
 
-// maxVaried bounds how many limits are kept. They cost little to make again, and
-// somebody who can choose the number must not fill the memory.
+// maxVaried bounds the limits that are kept. They are cheap to make again, and a caller that can
+// choose the number must not fill the memory.
 const maxVaried = 1024
 
 // of returns the limit for the request.
@@ -51,7 +51,7 @@ func (v *vary) get(n int64) *held {
 	}
 	made, err := v.make(n)
 	if err != nil {
-		return v.otherwise // 1 and most are limits, so what is between is one
+		return v.otherwise // cannot happen: the limits for 1 and most are valid, so those in between are
 	}
 	after := make(map[int64]*held, len(before)+1)
 	if len(before) < maxVaried {
@@ -64,7 +64,7 @@ func (v *vary) get(n int64) *held {
 	return &made
 }
 
-// newVary also makes the limits of both ends, to see that they are ones.
+// newVary also makes the limits for 1 and most, to check that they are valid.
 func newVary(id *identity, most int64, clamp bool, otherwise held, makes func(n int64) (held, error)) (*vary, error) {
 	v := &vary{id: id, most: most, clamp: clamp, otherwise: &otherwise, make: makes}
 	v.made.Store(&map[int64]*held{})
@@ -76,7 +76,7 @@ func newVary(id *identity, most int64, clamp bool, otherwise held, makes func(n 
 	return v, nil
 }
 
-// events is an item for `{ from: ... }`; spec is that of else.
+// events returns an item for `{ from: ... }`; spec is the limit of else.
 func (l *limiter) events(ids *identities, from *rulefile.From, spec tidegate.Spec, scope string, as role, over *rulefile.Over) (item, error) {
 	otherwise, err := l.held(spec, scope, as, over)
 	if err != nil {
@@ -91,7 +91,7 @@ func (l *limiter) events(ids *identities, from *rulefile.From, spec tidegate.Spe
 	return item{vary: v}, err
 }
 
-// anchored is an item for a quota whose period starts on a day of who is asking.
+// anchored returns an item for a quota whose first day comes from the caller.
 func (l *limiter) anchored(ids *identities, q *rulefile.Quota, scope string, as role, over *rulefile.Over) (item, error) {
 	otherwise, err := l.held(q.Spec, scope, as, over)
 	if err != nil {

@@ -8,9 +8,9 @@ import (
 	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
-// Who returns who sends a request, by the names of the identities that rules count by: those that callers
-// bring along wherever they ask, such as tokens, keys, certificates, cookies and headers. A caller
-// without any of them is known by its address, as "ip".
+// Who returns the identities of the sender of a request, by name: those that rules count by and
+// that callers have in all their requests, such as tokens, keys, certificates, cookies and headers.
+// A caller without any of them is identified by its address, as "ip".
 func (l *Live) Who(r *tidegate.Request) map[string]string {
 	st := l.Set().state(r)
 	st.quiet = true
@@ -28,7 +28,7 @@ func (l *Live) Who(r *tidegate.Request) map[string]string {
 	return who
 }
 
-// brought reports whether callers have what is found there in all their requests.
+// brought reports whether callers have a value from s in all their requests.
 func (s *source) brought() bool {
 	switch s.kind {
 	case rulefile.SourceJWT, rulefile.SourceJWTUnverified, rulefile.SourceAPIKey, rulefile.SourceBasicUser, rulefile.SourceTLSClientCN,
@@ -38,7 +38,7 @@ func (s *source) brought() bool {
 	return false
 }
 
-// callers are the identities that rules count by, of which some are brought along.
+// callers returns the identities that rules count by and that have such a source.
 func (s *Set) callers() []*identity {
 	s.whoOnce.Do(func() {
 		seen := make(map[*identity]bool)

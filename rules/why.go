@@ -11,7 +11,7 @@ import (
 	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
-// why a rule that was hit does not apply; "" if it does and counts.
+// why says why a rule that was hit does not apply; "" if it applies and counts.
 func (st *state) why(h *hit) string {
 	e := &st.set.entries[h.entry]
 	switch h.status {
@@ -35,7 +35,7 @@ func (st *state) why(h *hit) string {
 	return ""
 }
 
-// whyNot is why a condition does not hold.
+// whyNot says why a condition does not hold.
 func (st *state) whyNot(c *condition, h *hit) string {
 	v, ok := st.find(c.id, h)
 	if !ok {
@@ -52,7 +52,7 @@ func (st *state) whyHolds(c *condition, h *hit) string {
 	return fmt.Sprintf("%s: %q is %s", c.id.name, st.shown(c, v), c.text)
 }
 
-// shown is what was compared: for networks, the whole address.
+// shown returns the value that was compared: for networks, the whole address.
 func (st *state) shown(c *condition, v value) string {
 	if c.byAddress && c.id.isIP(v.source) {
 		if addr := st.clientAddress(); addr.IsValid() {
@@ -62,7 +62,7 @@ func (st *state) shown(c *condition, v value) string {
 	return v.text
 }
 
-// conditionText is what a condition lets through, as it was written.
+// conditionText returns the values that a condition accepts, as they were written.
 func conditionText(c *rulefile.Condition) string {
 	all := make([]string, 0, len(c.Any))
 	for _, t := range c.Any {
@@ -82,8 +82,7 @@ func conditionText(c *rulefile.Condition) string {
 	return strings.Join(all, " or ")
 }
 
-// whyMissing tells what cannot be seen from the request: a header or a token that
-// was sent and not believed.
+// whyMissing says what the request does not show: that a header or token was sent but not believed.
 func (st *state) whyMissing(id *identity) string {
 	for i := range id.sources {
 		if s := &id.sources[i]; s.kind == rulefile.SourceHeader {
@@ -111,7 +110,7 @@ func (st *state) whyMissing(id *identity) string {
 	return ""
 }
 
-// whyNoKey is about an attribute of an API key; "" if there is no key.
+// whyNoKey says why an attribute of an API key is missing; "" if there is no key.
 func (st *state) whyNoKey(attribute string) string {
 	switch {
 	case st.set.keys == nil:
@@ -124,8 +123,8 @@ func (st *state) whyNoKey(attribute string) string {
 	return "the API key " + diag.Quote(st.apiKey("")) + " has no " + attribute
 }
 
-// explainMissed is about a rule that Match did not even look at: it is disabled,
-// no pattern of it matches, or it waits for another value.
+// explainMissed explains a rule that Match did not examine: it is disabled, no pattern of it
+// matches, or it requires another value.
 func (st *state) explainMissed(i int) ExplainedRule {
 	h := hit{ref: ref{entry: int32(i)}, route: -1}
 	e := &st.set.entries[i]
@@ -166,7 +165,8 @@ func (st *state) try(p route.Pattern, hits []route.Hit) []route.Hit {
 	return one.Match(st.request.Method, st.request.Host, st.readings[st.way], hits)
 }
 
-// whyNoPattern names what is nearest to matching: the method, then the host.
+// whyNoPattern says what does not match: the method if only that differs, else the host, else the
+// path.
 func (st *state) whyNoPattern(patterns []string) string {
 	var methods, hosts, paths []string
 	for _, text := range patterns {

@@ -11,7 +11,7 @@ import (
 // compiler turns files without errors into a Set.
 type compiler struct {
 	written  *domainfile.File
-	domain   *Domain // at work
+	domain   *Domain // being compiled
 	problems diag.Tally
 }
 
@@ -48,7 +48,7 @@ func (l level) add(d *domainfile.Descriptor, n *node) {
 		of.any = n
 	case d.HasStar():
 		of.stars = append(of.stars, star{newPattern(value), n})
-		of.exact[value] = n // sent as it is written
+		of.exact[value] = n // a request may send the pattern itself
 	default:
 		of.exact[value] = n
 	}

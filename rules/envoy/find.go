@@ -8,10 +8,10 @@ import (
 // Entry is a part of a descriptor, such as {"remote_address", "192.0.2.7"}.
 type Entry struct{ Key, Value string }
 
-// level is the descriptors of a file that are beside each other, by key.
+// level is the descriptors of one list in a file, by key.
 type level map[string]*named
 
-// named are the descriptors of a level that have one key.
+// named are the descriptors of a level with one key.
 type named struct {
 	exact map[string]*node
 	stars []star // in the order of the files
@@ -65,7 +65,7 @@ func (d *Domain) FindAny(entries []Entry) *Rule {
 	return d.level.findAny(entries, 0)
 }
 
-// findAny finds a rule for entries whose first ones are matched.
+// findAny finds a rule for entries of which the first `matched` are already matched.
 func (l level) findAny(entries []Entry, matched int) *Rule {
 	for i := matched; i < len(entries); i++ {
 		n := l.match(&entries[i])

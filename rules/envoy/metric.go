@@ -54,7 +54,7 @@ func (r *Rule) Metric(entries []Entry) string {
 func (r *Rule) appendMetric(b []byte, entries []Entry) []byte {
 	b = append(b, r.domain.name...)
 	for i := range entries {
-		if len(b) > maxMetricName { // it is not used
+		if len(b) > maxMetricName { // the name will not be used
 			break
 		}
 		e := &entries[i]

@@ -7,8 +7,8 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// maxOverrides bounds the limits of requests that a domain remembers. Envoy takes them from
-// its own configuration or from metadata, so that there are few.
+// maxOverrides bounds how many limits of requests a domain remembers. Envoy takes them from its own
+// configuration or from metadata, so that there are few.
 const maxOverrides = 1024
 
 // overrides are the rules made of limits in requests.
@@ -17,10 +17,10 @@ type overrides struct {
 	rules map[told]*Rule
 }
 
-// Override returns the rule of a descriptor that brings its own limit along, which goes
-// before every limit of the files and is never in shadow mode. Counters belong to the unit
-// and the entries: a request with a higher limit has room where one with a lower limit was
-// refused. The error says that unit is not a unit.
+// Override returns the rule of a descriptor that brings its own limit, which takes precedence over
+// the limits of the files and is never in shadow mode. Counters belong to the unit and the entries:
+// a request with a higher limit has room where one with a lower limit was refused. The error says
+// that unit is not a unit.
 func (d *Domain) Override(requestsPerUnit uint32, unit Unit) (*Rule, error) {
 	if unit.Period() == 0 {
 		return nil, fmt.Errorf("the limit of a descriptor has the unit %d, which is not one of %v", uint8(unit), unitNames)

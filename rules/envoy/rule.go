@@ -10,8 +10,8 @@ type Rule struct {
 	Path string
 	// Name is `name`, by which other rules replace this one; "" means none.
 	Name string
-	// Replaces are the names of rules that are left out of a call, neither asked nor
-	// charged, when one of its descriptors is held to this rule.
+	// Replaces are the names of other rules. When a descriptor of a call is held to this rule,
+	// descriptors of those rules are left out of the call, neither asked nor charged.
 	Replaces []string
 	// Limits are all held to at once: one, or several if the file has `tidegate: { limits }`.
 	// None if Unlimited. A limit of 0 requests has the algorithm [tidegate.Deny], which no
@@ -31,13 +31,13 @@ type Rule struct {
 	// string, bool, float64, nil, []any and map[string]any. It must not be changed.
 	Metadata map[string]any
 	// CountRejected: hits are charged even if they are refused, as envoyproxy/ratelimit does.
-	// Stores do not do that for a fixed window. Whoever is refused charges the hits with
+	// Stores do not do that for a fixed window: the caller of the store charges refused hits with
 	// Adjust if the Decision has Remaining; if it has none, the window is full already.
 	CountRejected bool
-	// Settle: hits are charged whatever is left, and the call is not refused for them: for
-	// a call at the end of a stream.
+	// Settle: hits are charged even without room, and never make the call fail. A call at the end
+	// of a stream uses it.
 	Settle bool
-	// Override: the limit is of a request, not of a file.
+	// Override: the limit comes from a request, not from a file.
 	Override bool
 	// Pos is where the file has the rule; zero for an Override.
 	Pos Pos
@@ -45,7 +45,7 @@ type Rule struct {
 	domain *Domain
 	steps  []step
 	told   []told // of Limits
-	vary   []int  // entries whose values tell counters apart
+	vary   []int  // indexes of the entries whose values tell counters apart
 	metric bool   // Metric depends on values
 	detail bool   // detailed_metric
 }

@@ -8,7 +8,7 @@ import (
 	"tidegate.dev/tidegate/internal/lang/domainfile"
 )
 
-// File is a configuration file whose text is at hand. Name is what problems call it.
+// File is a configuration file in memory. Problems call it Name.
 type File struct {
 	Name string
 	Text []byte
@@ -21,7 +21,7 @@ type Options struct {
 	MergeDomains bool
 }
 
-// Problem is one thing that is wrong with a file, or doubtful.
+// Problem is an error or a warning about a file.
 type Problem = diag.Problem
 
 // Pos is a place in a file: File, Line and Col, which count from 1, Col in characters.

@@ -28,7 +28,7 @@ func (p *pass) eachLimit(f func(*rulefile.Rule, rulefile.Limit)) {
 	})
 }
 
-// eachTerms calls f with what every rule says, and each of its branches.
+// eachTerms calls f with the terms of every rule and of each of its branches.
 func (p *pass) eachTerms(f func(*rulefile.Rule, rulefile.Terms)) {
 	for _, r := range p.file.Rules {
 		if r.Mode == rulefile.Disabled {

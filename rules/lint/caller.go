@@ -6,17 +6,17 @@ import (
 	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
-// control is what a caller can do about a value that rules look at.
+// control is how far a caller controls a value that rules test.
 type control uint8
 
 const (
-	given   control = iota // nothing: the address; what the operator's own systems say
-	proved                 // leave it out, but not choose it: a verified claim
-	claimed                // choose it, or leave it out: a header
-	chosen                 // choose it, but not leave it out: the method
+	given   control = iota // not at all: the address; what the operator's own systems say
+	proved                 // it can omit it, but not choose it: a verified claim
+	claimed                // it can choose it, or omit it: a header
+	chosen                 // it can choose it, but not omit it: the method
 )
 
-// controlOf is what the caller of r can do about a value from s.
+// controlOf returns how far the caller of r controls a value from s.
 func controlOf(s rulefile.Source, r *route) control {
 	switch s.Kind {
 	case rulefile.SourceHeader, rulefile.SourceJWT, rulefile.SourceTLSClientCN, rulefile.SourceAPIKey:
@@ -35,13 +35,12 @@ func controlOf(s rulefile.Source, r *route) control {
 			return chosen
 		}
 	}
-	// The path is the caller's choice as well, and path-in-per says so.
+	// The caller chooses the path, too, but path-in-per reports that.
 	return given
 }
 
-// asserts reports whether a value from s is something that the caller says about
-// itself. The path, the query and the body are what it asks for: who writes
-// something else there gets something else.
+// asserts reports whether a value from s is something that the caller claims about itself. The
+// path, the query and the body are what it asks for: with another value it gets something else.
 func asserts(s rulefile.Source) bool {
 	switch s.Kind {
 	case rulefile.SourceClientHeader, rulefile.SourceCookie, rulefile.SourceJWTUnverified,
@@ -60,9 +59,8 @@ func shared(s rulefile.Source) bool {
 	return false
 }
 
-// variable names what the caller shows or leaves out to have a value from s; it
-// is not ok where it has no choice. All claims are in one token, and all attributes are
-// those of one key.
+// variable names what the caller sends or omits to control a value from s; ok is false if it
+// cannot. All claims are in one token, and all attributes belong to one key.
 func variable(s rulefile.Source) (name string, ok bool) {
 	switch {
 	case s.Kind == rulefile.SourceJWT:
@@ -75,14 +73,13 @@ func variable(s rulefile.Source) (name string, ok bool) {
 	return "", false
 }
 
-// proof reports whether the caller may leave out a value from s, but not choose it.
+// proof reports whether the caller can omit a value from s, but not choose it.
 func proof(s rulefile.Source) bool { return controlOf(s, &route{}) == proved }
 
-// writes reports whether the caller writes a value from s, or leaves it out.
+// writes reports whether the caller can choose a value from s, or omit it.
 func writes(s rulefile.Source) bool { return controlOf(s, &route{}) == claimed }
 
-// sources are the places in which the value of a name is found, the first that
-// has one.
+// sources returns the sources of the identity of that name; the first that has a value counts.
 func (p *pass) sources(name string) []rulefile.Source {
 	id, _ := p.file.Identity(name)
 	return id.Sources

@@ -7,7 +7,7 @@ import (
 	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
-// effort is what it takes a caller to make conditions hold by what it says.
+// effort is what it takes a caller to make conditions hold by its own claims.
 type effort uint8
 
 const (
@@ -17,7 +17,7 @@ const (
 	atWill               // nothing
 )
 
-// severity is how bad it is that something can be had for that.
+// severity returns how bad it is if a caller gets something with that effort.
 func (e effort) severity() diag.Severity {
 	if e == secret {
 		return diag.Warning
@@ -25,7 +25,7 @@ func (e effort) severity() diag.Severity {
 	return diag.Error
 }
 
-// guessable is how short a value is that is rather a word than a secret.
+// guessable is below which length a value is more likely a word than a secret.
 const guessable = 16
 
 // claim is a way to make conditions hold by what the caller says, or leaves out.
@@ -35,7 +35,7 @@ type claim struct {
 	deed string        // what the caller does, after "whoever"
 }
 
-// andSo ends a sentence about the claim.
+// andSo returns the end of a sentence about the claim.
 func (c claim) andSo() string {
 	switch c.effort {
 	case guess:
@@ -46,8 +46,8 @@ func (c claim) andSo() string {
 	return ", and everybody can"
 }
 
-// claim finds how to make a when and an unless hold by what says reports to be the
-// caller's own word, and by leaving out what it need not show.
+// claim returns how a caller can make a when and an unless hold: with values from sources for which
+// says is true, and by omitting what it need not send.
 func (p *pass) claim(g whenUnless, says func(rulefile.Source) bool) claim {
 	made := claim{effort: atWill}
 	for i := range g.when {
@@ -69,7 +69,7 @@ func (p *pass) claim(g whenUnless, says func(rulefile.Source) bool) claim {
 		}
 		made.effort = min(made.effort, needs)
 	}
-	// An unless is walked around by another value, or by none.
+	// An unless is avoided with another value, or with none.
 	for i := range g.unless {
 		if c := &g.unless[i]; made.deed == "" && !wantsAbsent(c) && p.leaves(c.Name.Text, says) {
 			made.name, made.deed = c.Name, "leaves out "+diag.Quote(c.Name.Text)
@@ -81,8 +81,8 @@ func (p *pass) claim(g whenUnless, says func(rulefile.Source) bool) claim {
 	return made
 }
 
-// claimOne is what it takes to make c hold, and whether it takes a claim. What
-// the request asks for, such as its method, takes nothing and is none.
+// claimOne returns what it takes to make c hold, and whether it takes a claim. What the request
+// asks for, such as its method, takes no effort and is not a claim.
 func (p *pass) claimOne(c *rulefile.Condition, says func(rulefile.Source) bool) (effort, bool) {
 	if wantsAbsent(c) && p.leaves(c.Name.Text, says) {
 		return atWill, true
@@ -103,7 +103,7 @@ func (p *pass) claimOne(c *rulefile.Condition, says func(rulefile.Source) bool) 
 	return cannot, false
 }
 
-// known is what the caller has to know to pass c.
+// known returns how hard it is to know a value that passes c.
 func (p *pass) known(c *rulefile.Condition) effort {
 	least := secret
 	for _, t := range c.Any {
@@ -114,7 +114,7 @@ func (p *pass) known(c *rulefile.Condition) effort {
 		if listed, ok := p.listed(t); ok {
 			tests = listed
 		} else if t.Kind == rulefile.TestIn {
-			continue // nobody knows what is in the file
+			continue // the file may change
 		}
 		for _, t := range tests {
 			if len(strings.ReplaceAll(t.Text, "*", "")) < guessable {
@@ -125,7 +125,7 @@ func (p *pass) known(c *rulefile.Condition) effort {
 	return least
 }
 
-// leaves reports whether a caller can do without a value of name.
+// leaves reports whether a caller can omit the value of name.
 func (p *pass) leaves(name string, says func(rulefile.Source) bool) bool {
 	return all(p.sources(name), func(s rulefile.Source) bool {
 		return says(s) || proof(s)

@@ -14,7 +14,7 @@ func claimedCost(p *pass) {
 	})
 }
 
-// reservedBy returns the first place of a cost that is as says; "" if none is.
+// reservedBy names the first source of a cost for which says is true; "" if there is none.
 func reservedBy(c *rulefile.Cost, says func(rulefile.Source) bool) string {
 	for _, s := range c.Reserve {
 		if says(s) {

@@ -8,13 +8,13 @@ import (
 	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
-// tests reports whether t lets a value through that is there.
+// tests reports whether t passes for value.
 func (p *pass) tests(t rulefile.Test, value string) bool {
 	return p.covers(t, rulefile.Test{Kind: rulefile.TestLiteral, Text: value})
 }
 
-// covers reports whether a lets through whatever b does, which is no list whose
-// values are known. It says no when it cannot tell.
+// covers reports whether a passes whenever b does; b is not a list whose values are known. It
+// returns false if it cannot tell.
 func (p *pass) covers(a, b rulefile.Test) bool {
 	p.step(1)
 	if a.Kind == rulefile.TestAbsent || b.Kind == rulefile.TestAbsent {
@@ -36,7 +36,7 @@ func (p *pass) covers(a, b rulefile.Test) bool {
 	return false
 }
 
-// excludes reports whether no value passes both. It says no when it cannot tell.
+// excludes reports whether no value passes both. It returns false if it cannot tell.
 func (p *pass) excludes(a, b rulefile.Test) bool {
 	p.step(1)
 	if a.Kind == rulefile.TestAbsent || b.Kind == rulefile.TestAbsent {
@@ -62,8 +62,8 @@ func (p *pass) excludes(a, b rulefile.Test) bool {
 	return false
 }
 
-// listed are the values of the list that t names, where they are written in the
-// rule file: those of other files change.
+// listed returns the values of the list that t names, if they are in the rule file: other files
+// change.
 func (p *pass) listed(t rulefile.Test) ([]rulefile.Test, bool) {
 	if t.Kind != rulefile.TestIn {
 		return nil, false
@@ -72,7 +72,7 @@ func (p *pass) listed(t rulefile.Test) ([]rulefile.Test, bool) {
 	return values, ok
 }
 
-// expand puts the values of lists in the place of the lists, where they are known.
+// expand replaces lists by their values, where these are known.
 func (p *pass) expand(tests []rulefile.Test) []rulefile.Test {
 	var values []rulefile.Test
 	for _, t := range tests {
@@ -87,7 +87,7 @@ func (p *pass) expand(tests []rulefile.Test) []rulefile.Test {
 	return values
 }
 
-// network is the addresses that t is about, if any.
+// network returns the addresses that t passes for, if t is about addresses.
 func network(t rulefile.Test) (netip.Prefix, bool) {
 	if t.Kind == rulefile.TestPrefix {
 		return t.Prefix, true
@@ -99,8 +99,8 @@ func network(t rulefile.Test) (netip.Prefix, bool) {
 	return netip.PrefixFrom(addr, addr.BitLen()), true
 }
 
-// implies reports whether conditions hold whenever those of given do. It says no
-// when it cannot tell.
+// implies reports whether conditions hold whenever those of given do. It returns false if it cannot
+// tell.
 func (p *pass) implies(given, conditions []rulefile.Condition) bool {
 	p.step(1 + len(given)*len(conditions))
 	return all(conditions, func(c rulefile.Condition) bool {
@@ -115,8 +115,8 @@ func (p *pass) implies(given, conditions []rulefile.Condition) bool {
 // whenUnless is the when and the unless of a rule, a branch, a class or an exemption.
 type whenUnless struct{ when, unless []rulefile.Condition }
 
-// never reports whether a and b cannot both hold; one with itself, whether it
-// can hold at all.
+// never reports whether a and b cannot hold at the same time. never(a, a) reports whether a cannot
+// hold at all.
 func (p *pass) never(a, b whenUnless) bool {
 	if len(a.unless) > 0 && p.implies(b.when, a.unless) || len(b.unless) > 0 && p.implies(a.when, b.unless) {
 		return true
@@ -133,7 +133,7 @@ func (p *pass) never(a, b whenUnless) bool {
 	return false
 }
 
-// all reports whether yes says so of every item.
+// all reports whether yes returns true for every item.
 func all[T any](items []T, yes func(T) bool) bool {
 	return !slices.ContainsFunc(items, func(item T) bool { return !yes(item) })
 }

@@ -12,7 +12,7 @@ import (
 
 func consistencyNeeds(p *pass) {
 	p.eachTerms(func(r *rulefile.Rule, t rulefile.Terms) {
-		// What is said for all rules holds where it can.
+		// What the file sets for all rules applies only where it can.
 		if r.Deny || r.Consistency == p.file.Consistency {
 			return
 		}
@@ -42,7 +42,7 @@ func consistencyNeeds(p *pass) {
 	}
 }
 
-// unfit tells of what was written and cannot be shared so.
+// unfit reports limits that cannot be shared in the way that the rule asks for.
 func (p *pass) unfit(r *rulefile.Rule, t rulefile.Terms) {
 	mode, name := r.Consistency.Text, diag.Quote(r.Name.Text)
 	if t.Queue != nil {
@@ -76,7 +76,7 @@ func (p *pass) unfitAlgorithm(r *rulefile.Rule, l rulefile.Limit) {
 	}
 }
 
-// tooSmall tells of limits with too few events to be shared so among the instances.
+// tooSmall reports limits with too few events to be shared among the instances in that way.
 func (p *pass) tooSmall(r *rulefile.Rule, t rulefile.Terms) {
 	for _, l := range knownLimits(t) {
 		limit, err := tidegate.NewLimit(l.Spec)
@@ -104,7 +104,7 @@ func (p *pass) tooSmall(r *rulefile.Rule, t rulefile.Terms) {
 	}
 }
 
-// raise is how the capacity of a limit is made larger.
+// raise says how to raise the capacity of a limit.
 func raise(l *tidegate.Limit) string {
 	if l.Algorithm == tidegate.TokenBucket {
 		return "give it a burst"
@@ -112,8 +112,8 @@ func raise(l *tidegate.Limit) string {
 	return "give it a limit"
 }
 
-// leaseHint says with which burst, rate or period l could be leased, if there is one, as the
-// first half of a choice.
+// leaseHint says with which burst, rate or period l could be leased, as the first half of a choice;
+// "" if there is none.
 func leaseHint(l *tidegate.Limit, instances int) string {
 	perSecond, need := rulefile.RateOf(l), rulefile.LeaseEach*float64(max(1, instances))
 	if l.Algorithm != tidegate.TokenBucket {
@@ -133,13 +133,13 @@ func leaseHint(l *tidegate.Limit, instances int) string {
 	if rate := math.Ceil(need / rulefile.MaxLease.Seconds()); perSecond < rate {
 		return fmt.Sprintf("raise the rate to %.0f a second or more, or ", rate)
 	}
-	// The life that gives each instance its events decides, if it is above the least.
+	// The lifetime that gives each instance its events decides, if it is above the minimum.
 	burst := 2 * math.Ceil(perSecond*max(rulefile.MinLease.Seconds(), need/perSecond))
 	spec := l.Spec
 	spec.Burst = int64(burst)
 	if enough, err := tidegate.NewLimit(spec); err == nil {
 		if _, err := rulefile.LeaseOf(enough, instances); err != nil {
-			burst += 2 // lives are whole nanoseconds
+			burst += 2 // lifetimes are whole nanoseconds
 		}
 	}
 	return fmt.Sprintf("%s of %.0f or more, or ", raise(l), burst)

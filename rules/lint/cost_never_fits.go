@@ -20,8 +20,7 @@ func costNeverFits(p *pass) {
 	}
 }
 
-// costFits holds the largest cost to the limits; that the others fit is checked
-// when the file is read.
+// costFits compares the largest cost with the limits; the others are checked when the file is read.
 func (p *pass) costFits(t rulefile.Terms) {
 	c := t.Cost
 	if c == nil || len(c.Reserve) == 0 || !bounded(c) {

@@ -15,5 +15,5 @@ func costUnbounded(p *pass) {
 	})
 }
 
-// bounded reports whether the most that a request can reserve is said.
+// bounded reports whether the file sets a maximum for what a request can reserve.
 func bounded(c *rulefile.Cost) bool { return c.Max < tidegate.MaxCount }

@@ -20,11 +20,11 @@ func denyByClientValue(p *pass) {
 	}
 }
 
-// changes reports whether the caller can do with another value from s. The name
-// it logs in with it needs.
+// changes reports whether the caller can send another value for s without losing anything. It
+// cannot change the name it logs in with.
 func changes(s rulefile.Source) bool { return asserts(s) && s.Kind != rulefile.SourceBasicUser }
 
-// namesValues reports whether c waits for certain values, and for nothing else.
+// namesValues reports whether c only tests for particular values.
 func namesValues(c rulefile.Condition) bool {
 	return all(c.Any, func(t rulefile.Test) bool {
 		return t.Kind != rulefile.TestAbsent && t.Kind != rulefile.TestPresent

@@ -40,7 +40,7 @@ func domainsOf(f *rulefile.File) *domainfile.File {
 	return file
 }
 
-// domainWaivers are those of domain files, each for the whole of its file.
+// domainWaivers returns the waivers of domain files, each for the whole of its file.
 func domainWaivers(f *domainfile.File) []rulefile.Waiver {
 	if f == nil {
 		return nil
@@ -55,7 +55,7 @@ func domainWaivers(f *domainfile.File) []rulefile.Waiver {
 	return all
 }
 
-// levels calls f for all descriptors that are beside each other, with those they are below.
+// levels calls f for each list of descriptors, with the descriptors above it.
 func (p *pass) levels(f func(domain *domainfile.Domain, path, beside []*domainfile.Descriptor)) {
 	if p.domains == nil {
 		return
@@ -75,7 +75,7 @@ func (p *pass) levels(f func(domain *domainfile.Domain, path, beside []*domainfi
 	}
 }
 
-// descriptors calls f for every descriptor, with those it is below.
+// descriptors calls f for every descriptor, with the descriptors above it.
 func (p *pass) descriptors(f func(domain *domainfile.Domain, path []*domainfile.Descriptor, d *domainfile.Descriptor)) {
 	p.levels(func(domain *domainfile.Domain, path, beside []*domainfile.Descriptor) {
 		for _, d := range beside {
@@ -84,8 +84,8 @@ func (p *pass) descriptors(f func(domain *domainfile.Domain, path []*domainfile.
 	})
 }
 
-// otherwise returns the descriptor that would match the values of d if d were not there, nil
-// if none would.
+// otherwise returns the descriptor that would match the values of d if d were not there; nil if
+// none would.
 func otherwise(d *domainfile.Descriptor, beside []*domainfile.Descriptor) *domainfile.Descriptor {
 	var alone *domainfile.Descriptor
 	for _, other := range beside {
@@ -100,7 +100,7 @@ func otherwise(d *domainfile.Descriptor, beside []*domainfile.Descriptor) *domai
 	return alone
 }
 
-// entry is how a descriptor is called in messages: key=value.
+// entry returns the text of a descriptor in messages: key=value.
 func entry(d *domainfile.Descriptor) string {
 	if d.Value.Text == "" {
 		return diag.Quote(d.Key.Text)

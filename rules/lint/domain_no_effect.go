@@ -25,7 +25,7 @@ func domainNoEffect(p *pass) {
 	})
 }
 
-// flagsOfUnlimited reports what means nothing because nothing is ever refused.
+// flagsOfUnlimited reports flags that have no effect because nothing is refused.
 func (p *pass) flagsOfUnlimited(d *domainfile.Descriptor) {
 	if !d.Limit.Unlimited {
 		return

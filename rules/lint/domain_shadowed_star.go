@@ -26,9 +26,9 @@ func domainShadowedStar(p *pass) {
 	})
 }
 
-// covers reports whether the pattern wide matches everything that narrow does. A star of
-// narrow can be any text, so that only a star of wide can match it: narrow itself, with its
-// stars taken for a letter that is in neither, has to match wide.
+// covers reports whether the pattern wide matches everything that narrow matches. A star of narrow
+// can be any text, so only a star of wide can match it: narrow, with its stars replaced by a
+// character that is in neither, has to match wide.
 func covers(wide, narrow string) bool {
 	const any = "\x00"
 	if strings.Contains(wide+narrow, any) {

@@ -32,7 +32,7 @@ func duplicateMeaning(p *pass) {
 	}
 }
 
-// samePeriod finds limits of both over the same time.
+// samePeriod finds two limits, one of each rule, with the same period.
 func (p *pass) samePeriod(r, o *rulefile.Rule) (b, first knownLimit, ok bool) {
 	others := knownLimits(o.Terms)
 	for _, b := range knownLimits(r.Terms) {
@@ -46,12 +46,12 @@ func (p *pass) samePeriod(r, o *rulefile.Rule) (b, first knownLimit, ok bool) {
 	return knownLimit{}, knownLimit{}, false
 }
 
-// replaces reports whether r is instead of o.
+// replaces reports whether r is written instead of o.
 func replaces(r, o *rulefile.Rule) bool {
 	return slices.ContainsFunc(r.InsteadOf, func(name rulefile.Word) bool { return name.Text == o.Name.Text })
 }
 
-// meaning is what r counts, as text: in which mode, of which requests, by what, at what cost.
+// meaning returns what r counts as text: its mode, its requests, what it counts by, and the cost.
 func meaning(r *rulefile.Rule) string {
 	var match, per []string
 	for _, m := range r.Match {

@@ -15,34 +15,34 @@ type effect uint8
 const (
 	away    effect = iota // it does not apply
 	lets                  // it applies and limits nothing
-	invents               // it counts per a value that the caller made up
+	invents               // it counts by a value that the caller invented
 	shares                // it counts the caller together with all others
 	counts                // it counts the caller
-	refuses               // it lets nobody through
+	refuses               // it refuses every caller
 )
 
-// meeting is a rule on a route in a scenario.
+// meeting is a rule applied to a route in a scenario.
 type meeting struct {
 	rule *rulefile.Rule
 	is   effect
-	why  string // for away, lets and invents: the caller's way out, as a clause
-	// replaced: it would apply, were it not for another rule.
+	why  string // for away, lets and invents: how the caller escapes, as a clause
+	// replaced: it would apply if another rule did not replace it.
 	replaced bool
 }
 
-// limits reports whether the rule holds the caller to a limit, such as it is.
+// limits reports whether the rule limits the caller in any way.
 func (m meeting) limits() bool { return m.is == invents || m.is == shares || m.is == counts }
 
 // enforced reports whether r decides about requests.
 func enforced(r *rulefile.Rule) bool { return r.Mode == rulefile.Enforce }
 
-// limits reports whether a request that t holds for is limited.
+// limits reports whether t limits requests.
 func limits(t rulefile.Terms) bool {
 	return t.Limits != nil && !t.Limits.Unlimited || t.Quota != nil || t.Concurrency != nil
 }
 
-// limited reports whether r has a limit for requests in w. A caller that knows the value that
-// the rule asks for need not know that of a branch, unless it is the same.
+// limited reports whether r has a limit for requests in w. A caller that knows the value that the
+// rule asks for need not know that of a branch, unless both are the same.
 func (p *pass) limited(r *rulefile.Rule, a at, w scenario) bool {
 	ordinary := w
 	ordinary.known = false
@@ -62,7 +62,7 @@ func (p *pass) limited(r *rulefile.Rule, a at, w scenario) bool {
 	return limits(r.Terms)
 }
 
-// meet says what r does to the requests of a in w.
+// meet returns what r does to the requests of a in w.
 func (p *pass) meet(r *rulefile.Rule, a at, w scenario) meeting {
 	p.step(2 + len(r.For))
 	m := meeting{rule: r}
@@ -81,8 +81,7 @@ func (p *pass) meet(r *rulefile.Rule, a at, w scenario) meeting {
 	return m
 }
 
-// whyNot is the rest of a clause that begins with the name of r, whose conditions
-// do not hold.
+// whyNot completes a clause that begins with the name of r: why its conditions do not hold.
 func (p *pass) whyNot(r *rulefile.Rule, a at, w scenario) string {
 	for _, c := range r.When {
 		name := diag.Quote(c.Name.Text)
@@ -103,14 +102,14 @@ func (p *pass) whyNot(r *rulefile.Rule, a at, w scenario) string {
 	return " does not hold because of its `unless`, about " + strings.Join(names, " and ")
 }
 
-// subject says whom r counts.
+// subject returns how r counts the caller.
 func (p *pass) subject(r *rulefile.Rule, a at, w scenario) (effect, string) {
 	is := shares
 	var made []string
 	for _, per := range r.Per {
 		s, found := p.find(per.Text, a, w)
 		if r.Finite(per.Text) != nil && (found || !r.MissingSaid || r.Missing == rulefile.MissingIP) {
-			continue // one of a few values: nothing that can be invented, and nobody
+			continue // it has a few fixed values, so it cannot be invented and does not identify the caller
 		}
 		if !found {
 			switch p.missing(r, per.Text) {
@@ -136,8 +135,8 @@ func (p *pass) subject(r *rulefile.Rule, a at, w scenario) (effect, string) {
 	return is, ""
 }
 
-// missing is what r does without the value of name: as it says, or skip for what
-// only a caller of the check API sends.
+// missing returns what r does without a value for name: what it says, or skip if only callers of
+// the check API send it.
 func (p *pass) missing(r *rulefile.Rule, name string) rulefile.Missing {
 	if r.MissingSaid {
 		return r.Missing
@@ -150,7 +149,7 @@ func (p *pass) missing(r *rulefile.Rule, name string) rulefile.Missing {
 	return rulefile.MissingSkip
 }
 
-// meetings are what the rules on a route do in w, where some stand in for others.
+// meetings returns what the rules on a route do in w, after those that replace others are settled.
 func (p *pass) meetings(rt *route, w scenario) []meeting {
 	all := make([]meeting, 0, len(rt.rules))
 	replaced := false
@@ -168,8 +167,8 @@ func (p *pass) meetings(rt *route, w scenario) []meeting {
 	return all
 }
 
-// replace makes all[i] give way to a rule that holds instead of it, though that may
-// give way itself: as the rules are applied.
+// replace marks all[i] as replaced if a rule that is written instead of it holds, even if that one
+// is replaced itself: this is how rules are applied.
 func (p *pass) replace(all []meeting, i int, settled []bool) {
 	if settled[i] {
 		return
@@ -187,7 +186,7 @@ func (p *pass) replace(all []meeting, i int, settled []bool) {
 	}
 }
 
-// has reports whether one of all stands like that.
+// has reports whether one of all has that effect.
 func has(all []meeting, is effect) bool {
 	return slices.ContainsFunc(all, func(m meeting) bool { return m.is == is })
 }

@@ -27,8 +27,8 @@ func escapableRoute(p *pass) {
 	}
 }
 
-// wayOut finds how to ask for rt, where somebody is limited, without any limit
-// that counts what the caller cannot choose; nil when there is none.
+// wayOut finds a way to request rt, which is limited for some callers, without any limit that
+// counts what the caller cannot choose; nil if there is none.
 func (p *pass) wayOut(rt *route) *escape {
 	e, ok := p.escapes[rt]
 	if !ok {
@@ -38,7 +38,7 @@ func (p *pass) wayOut(rt *route) *escape {
 	return e
 }
 
-// reasons are how the rules on the route are escaped.
+// reasons says how the rules on the route are escaped.
 func (e *escape) reasons() string {
 	var all []string
 	for _, m := range e.meetings {

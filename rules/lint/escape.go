@@ -2,15 +2,15 @@ package lint
 
 import "tidegate.dev/tidegate/internal/lang/rulefile"
 
-// escape is a way to ask for a route without being held back as meant.
+// escape is a way to request a route that avoids the intended limits.
 type escape struct {
 	route    *route
-	meetings []meeting // of the rules that could hold the caller, or do
+	meetings []meeting // of the rules that could limit the caller, or do
 }
 
-// escape finds a scenario in which what the rules on rt do is to the caller's liking;
-// nil when there is none. A scenario in which the caller proves who it is and nothing
-// at all holds for it is no escape: it was let off.
+// escape finds a scenario in which likes accepts what the rules on rt do; nil if there is none. It
+// is no escape if the caller proves who it is and no rule counts an invented value: such callers
+// are meant to pass.
 func (p *pass) escape(rt *route, likes func([]meeting) bool) *escape {
 	for _, w := range rt.scenarios {
 		all := p.meetings(rt, w)
@@ -27,15 +27,15 @@ func (p *pass) escape(rt *route, likes func([]meeting) bool) *escape {
 			}
 		}
 		if !limited {
-			return nil // nobody was meant to be
+			return nil // no limit is meant for this route
 		}
 		return e
 	}
 	return nil
 }
 
-// binds reports whether r limits callers of rt in some scenario at all. Where it does
-// not, it was not made for them, and they do not escape it.
+// binds reports whether r limits callers of rt in any scenario. If not, the rule was not made for
+// them, and they do not escape it.
 func (p *pass) binds(r *rulefile.Rule, rt *route) bool {
 	a, _ := p.seen(r, rt)
 	for _, w := range rt.scenarios {

@@ -30,8 +30,7 @@ func exemptTooWide(p *pass) {
 
 func unconditional(e *rulefile.Exempt) bool { return len(e.When) == 0 && len(e.Unless) == 0 }
 
-// alwaysExempt reports whether no request is held to r because all that it holds
-// for are exempt.
+// alwaysExempt reports whether r never applies because all its requests are exempt.
 func (p *pass) alwaysExempt(r *rulefile.Rule) bool {
 	return !r.Deny && slices.ContainsFunc(p.file.Exempt, func(e rulefile.Exempt) bool {
 		p.step(1 + len(e.Match))

@@ -10,7 +10,7 @@ import (
 	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
-// most is an upper bound of what s lets through within any span of time.
+// most returns an upper bound for what s admits within any interval of length span.
 func most(s tidegate.Spec, span time.Duration) float64 {
 	events := float64(s.Events)
 	windows := func(length time.Duration) float64 { return math.Ceil(float64(span) / float64(length)) }
@@ -24,14 +24,14 @@ func most(s tidegate.Spec, span time.Duration) float64 {
 	case tidegate.SubWindows:
 		length := s.Period
 		if !s.Ceiling {
-			length -= s.Period / time.Duration(parts(s)) // no window shorter by a part is ever over
+			length -= s.Period / time.Duration(parts(s)) // a window that is shorter by one part never exceeds the limit
 		}
 		if length <= 0 {
 			return events * (windows(s.Period) + 1)
 		}
 		return events * windows(length)
 	case tidegate.FixedWindow, tidegate.SlidingWindow:
-		if s.Ceiling { // no window is ever over
+		if s.Ceiling { // no window exceeds the limit
 			return events * windows(s.Period)
 		}
 		return events * (windows(s.Period) + 1)
@@ -41,14 +41,14 @@ func most(s tidegate.Spec, span time.Duration) float64 {
 	return math.Inf(1)
 }
 
-// looks is how far back s looks, at most, to find that it has no room, and how
-// much it then has to have let through. 0 means that nothing is known.
+// looks returns how far back s looks at most to decide that it has no room, and how much it must
+// have admitted in that time to refuse. A span of 0 means that nothing is known.
 func looks(s tidegate.Spec) (span time.Duration, room float64) {
 	room = float64(s.Events)
 	switch s.Algorithm {
 	case tidegate.SlidingLog:
 		if s.CountRejected {
-			return 0, 0 // what others refuse counts here
+			return 0, 0 // refused requests count, too
 		}
 		return s.Period, room
 	case tidegate.FixedWindow:
@@ -63,8 +63,7 @@ func looks(s tidegate.Spec) (span time.Duration, room float64) {
 	return 0, 0
 }
 
-// keepsFrom reports whether a lets so little through that b, charged with it,
-// never has to refuse.
+// keepsFrom reports whether a admits so little that b, which is charged with it, never refuses.
 func keepsFrom(a, b tidegate.Spec) bool {
 	if b.Algorithm == tidegate.TokenBucket {
 		return a.Algorithm == tidegate.TokenBucket && capacity(a) <= capacity(b) && rate(a) <= rate(b)
@@ -82,7 +81,7 @@ func aligned(a, b tidegate.Spec) bool {
 	return a.Algorithm == fixed && b.Algorithm == fixed && b.Period%a.Period == 0
 }
 
-// capacity is the most that s lets through at once.
+// capacity returns how many events s admits at once.
 func capacity(s tidegate.Spec) float64 {
 	l, err := tidegate.NewLimit(s)
 	if err != nil {
@@ -105,8 +104,8 @@ const (
 	day  = 24 * hour
 )
 
-// shortest and longest are how long a calendar period is, days of 23 and 25
-// hours included.
+// shortest and longest return the length of a calendar period in the extreme, including days of 23
+// and 25 hours.
 func shortest(c tidegate.Calendar) time.Duration {
 	return map[tidegate.Calendar]time.Duration{
 		tidegate.Day: 23 * hour, tidegate.Week: 7*day - hour, tidegate.Month: 28*day - hour, tidegate.Year: 365*day - hour,
@@ -119,13 +118,13 @@ func longest(c tidegate.Calendar) time.Duration {
 	}[c]
 }
 
-// knownLimit is one of the limits that are charged together.
+// knownLimit is a limit with known numbers, one of those that are charged together.
 type knownLimit struct {
 	rulefile.Limit
-	period time.Duration // its length, for a quota about
+	period time.Duration // its length; approximate for a quota
 }
 
-// label is how messages name it.
+// label returns how messages name the limit.
 func (b knownLimit) label() string {
 	if b.Spec.Algorithm == tidegate.Quota {
 		return fmt.Sprintf("the quota of %d a %s", b.Spec.Events, b.Spec.Calendar)
@@ -133,7 +132,7 @@ func (b knownLimit) label() string {
 	return diag.Quote(b.Text)
 }
 
-// knownLimits are the limits of t whose numbers are known.
+// knownLimits returns the limits of t whose numbers are known.
 func knownLimits(t rulefile.Terms) []knownLimit {
 	var all []knownLimit
 	if t.Limits != nil {
@@ -149,12 +148,12 @@ func knownLimits(t rulefile.Terms) []knownLimit {
 	return all
 }
 
-// pairs calls f with every two limits that are charged together, of the rule's
-// own terms and of each branch that names limits; a keeps b from being reached.
+// pairs calls f with every two limits that are charged together, in the rule's own terms and in
+// each branch that has limits; a may keep b from being reached.
 func (p *pass) pairs(r *rulefile.Rule, f func(a, b knownLimit)) {
 	each := func(t rulefile.Terms) {
 		if raised(t.Over) || t.Cost != nil && t.Cost.Settle != "" {
-			return // the numbers that decide are others; what is settled is charged unasked
+			return // other numbers decide here; what is settled is charged even above a limit
 		}
 		all := knownLimits(t)
 		for i, a := range all {

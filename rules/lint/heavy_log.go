@@ -8,7 +8,7 @@ import (
 	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
-// heavyEvents are as many stamps as take 8 kB.
+// heavyEvents is how many timestamps take 8 kB.
 const heavyEvents = 1000
 
 func heavyLog(p *pass) {

@@ -19,7 +19,7 @@ func insteadOfNothing(p *pass) {
 	}
 }
 
-// apart reports whether no request is held to both.
+// apart reports whether no request can fall under both rules.
 func (p *pass) apart(a, b *rulefile.Rule) bool {
 	return !p.anyOverlap(p.shapes[a], p.shapes[b]) || p.never(whenUnless{a.When, a.Unless}, whenUnless{b.When, b.Unless})
 }

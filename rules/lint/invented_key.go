@@ -40,7 +40,7 @@ func (p *pass) invented(r *rulefile.Rule) *escape {
 	return nil
 }
 
-// canInvent reports whether a caller may make up a value of name.
+// canInvent reports whether a caller can invent a value of name.
 func (p *pass) canInvent(name string) bool {
 	return slices.ContainsFunc(p.sources(name), func(s rulefile.Source) bool {
 		c := controlOf(s, &route{})
@@ -48,7 +48,7 @@ func (p *pass) canInvent(name string) bool {
 	})
 }
 
-// involves reports whether r is one of the rules that are escaped.
+// involves reports whether e escapes r.
 func (e *escape) involves(r *rulefile.Rule) bool {
 	return slices.ContainsFunc(e.meetings, func(m meeting) bool { return m.rule == r })
 }

@@ -6,8 +6,8 @@ import (
 	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
-// A subscriber has at least a /64 of IPv6 to send from; a provider is a /32 of
-// IPv6, and a /16 of IPv4 is 65,536 addresses.
+// One subscriber has at least a /64 of IPv6. A provider has a /32 of IPv6; a /16 of IPv4 is 65,536
+// addresses.
 const (
 	subscriber6 = 64
 	provider6   = 32

@@ -25,13 +25,13 @@ type Options struct {
 	Doors []rules.Door
 	// Quotas: proxies get parts of the limits from Envoy's quota service.
 	Quotas bool
-	// Trust is what the configuration believes; nil means that it is not known.
+	// Trust says which credentials the configuration verifies; nil means that it is not known.
 	Trust *Trust
 	// MergeDomains: several files may have descriptors of one domain, as in [rules.Config].
 	MergeDomains bool
 }
 
-// Check is something that is looked for.
+// Check is one thing that lint looks for.
 type Check struct {
 	Name    string
 	Summary string // a line
@@ -94,28 +94,27 @@ func check(name, summary string, run func(*pass)) Check {
 	return Check{Name: name, Summary: summary, Docs: "docs/lint/" + name + ".md", run: run}
 }
 
-// File reads a rule file, or a folder of them, and returns what keeps it from
-// loading, or else what is doubtful about it and what the checks find.
+// File reads a rule file, or a folder of them. It returns the errors that keep it from loading or,
+// if there are none, its warnings and what the checks find.
 func File(name string, o Options) rules.Problems {
 	return Layers([]rules.Layer{{Name: name}}, o)
 }
 
 // Layers is File for several layers that are joined.
 func Layers(layers []rules.Layer, o Options) rules.Problems {
-	// Read as if no branch had ended, so that expired-until can tell of those that
-	// have: who loads the file no longer sees them.
+	// Read as if no branch had ended, so that expired-until can report those that have: loading
+	// leaves them out.
 	f, problems := rulefile.Join(layers, rulefile.Options{Now: func() time.Time { return time.Time{} }})
 	return look(f, problems, o)
 }
 
-// Text is File for a file whose text is at hand. What it includes is read as if the file
-// were called name.
+// Text is File for a file in memory. What it includes is read as if the file were called name.
 func Text(name string, src []byte, o Options) rules.Problems {
 	f, problems := rulefile.Parse(name, src, rulefile.Options{Now: func() time.Time { return time.Time{} }})
 	return look(f, problems, o)
 }
 
-// look adds what is found in a file to the problems of reading it.
+// look adds what the checks find to the problems of reading the file.
 func look(f *rulefile.File, problems diag.List, o Options) diag.List {
 	if f != nil {
 		problems.Add(domainProblems(f, o.MergeDomains)...)
@@ -132,8 +131,8 @@ func look(f *rulefile.File, problems diag.List, o Options) diag.List {
 	return problems
 }
 
-// run looks at a file with every check. What it finds is sorted by place; each
-// problem has the name of its check.
+// run applies every check to a file. The problems are sorted by position; each has the name of its
+// check.
 func run(f *rulefile.File, o Options) diag.List {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -155,14 +154,15 @@ func run(f *rulefile.File, o Options) diag.List {
 	return p.found.List()
 }
 
-// maxSteps is how many comparisons a check may make: many compare everything with
-// everything, and a file of a megabyte must not take minutes.
+// maxSteps is how many comparisons a check may make: many compare everything with everything, and a
+// file of a megabyte must not take minutes.
 const maxSteps = 10_000_000
 
-// spent is what step panics with when a check has made them all.
+// spent is what step panics with when a check has used up its comparisons.
 type spent struct{}
 
-// run reports false when the check was cut short. What it found until then holds.
+// run applies one check. It returns false if the check was cut short; what it found until then
+// counts.
 func (p *pass) run(c Check) (whole bool) {
 	defer func() {
 		switch why := recover().(type) {
@@ -185,40 +185,40 @@ func (p *pass) step(n int) {
 	}
 }
 
-// telling is a problem that was reported.
+// telling is a problem as it was reported.
 type telling struct {
 	check   string
 	pos     diag.Pos
 	message string
 }
 
-// pass is one look at a file.
+// pass is the state of checking one file.
 type pass struct {
 	whole   *rulefile.File
 	domains *domainfile.File // nil if no file has a domain
 	file    *rulefile.File   // without branches that have ended
 	now     time.Time
 	doors   []rules.Door
-	quotas  bool   // the quota service is one
-	trust   *Trust // nil means it is not known
-	check   string // the one at work
-	steps   int    // that it may still make
+	quotas  bool   // whether the quota service is one of them
+	trust   *Trust // nil means unknown
+	check   string // the current one
+	steps   int    // comparisons that it may still make
 	found   diag.Tally
-	told    telling                    // the last
-	lists   map[string][]rulefile.Test // those that are written in the file
+	told    telling                    // the last one reported
+	lists   map[string][]rulefile.Test // those in the rule file itself
 
 	waivers []*waiver
 	waive   map[waiverKey][]*waiver
-	open    map[string]diag.Pos // by check: the first of what it found that is not waived
-	done    map[string]bool     // checks that have looked at everything
-	partly  bool                // the one at work was not told all it needs to look at everything
+	open    map[string]diag.Pos // by check: the first problem that is not waived
+	done    map[string]bool     // checks that had all they needed
+	partly  bool                // the current check lacks some of what it needs
 
 	shapes  map[*rulefile.Rule][]shape // of their match
-	byFirst map[string][]int           // enforced rules, see first
+	byFirst map[string][]int           // indexes of enforced rules, by shape.first
 	asked   map[string][]*route        // by pattern, see routesOf
 	escapes map[*route]*escape         // see wayOut
 	escaped []*escape                  // what escapable-route found
-	claimed map[diag.Pos]bool          // names that tier-by-claimed-value has told of
+	claimed map[diag.Pos]bool          // names that tier-by-claimed-value has reported
 }
 
 func newPass(f *rulefile.File, now time.Time) *pass {
@@ -254,7 +254,7 @@ func newPass(f *rulefile.File, now time.Time) *pass {
 	return p
 }
 
-// inForce is f without the branches whose time has passed.
+// inForce returns f without the branches whose time has passed.
 func inForce(f *rulefile.File, now time.Time) *rulefile.File {
 	file := *f
 	file.Rules = nil
@@ -271,9 +271,9 @@ func inForce(f *rulefile.File, now time.Time) *rulefile.File {
 	return &file
 }
 
-// report adds a problem: message is why, hint what to write.
+// report adds a problem: message says what is wrong, hint what to write.
 func (p *pass) report(pos diag.Pos, s diag.Severity, message, hint string) {
-	if p.told == (telling{p.check, pos, message}) { // of a tier or table, for each of its branches
+	if p.told == (telling{p.check, pos, message}) { // a tier or table would repeat it for each of its branches
 		return
 	}
 	p.told = telling{p.check, pos, message}
@@ -281,7 +281,7 @@ func (p *pass) report(pos diag.Pos, s diag.Severity, message, hint string) {
 	p.add(problem)
 }
 
-// add takes what the check at work found, which the file may waive.
+// add adds a problem that the current check found, unless the file waives it.
 func (p *pass) add(problem diag.Problem) {
 	problem.Check = p.check
 	if w := p.waiver(problem.Pos); w != nil {

@@ -30,7 +30,8 @@ func looseSpelling(p *pass) {
 	}
 }
 
-// openSpelling is what the name of an account from s can be spelled in, and is not.
+// openSpelling returns the ways to spell an account name from s alike that the source does not
+// normalize yet.
 func openSpelling(s rulefile.Source) rulefile.Spelling {
 	switch s.Kind {
 	case rulefile.SourceBody, rulefile.SourceQuery, rulefile.SourceBasicUser, rulefile.SourcePathWildcard:
@@ -39,7 +40,7 @@ func openSpelling(s rulefile.Source) rulefile.Spelling {
 	return 0
 }
 
-// namesAccount reports whether a field of that name has the name of an account in it.
+// namesAccount reports whether a field of that name probably holds an account name.
 func namesAccount(field string) bool {
 	last := field[strings.LastIndexByte(field, '.')+1:]
 	return slices.Contains(accountWords, strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(last)))

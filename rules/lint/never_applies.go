@@ -38,7 +38,7 @@ func neverApplies(p *pass) {
 	}
 }
 
-// exemptsAll reports whether every request is exempt, which exempt-too-wide tells.
+// exemptsAll reports whether every request is exempt; exempt-too-wide reports that.
 func (p *pass) exemptsAll() bool {
 	return slices.ContainsFunc(p.file.Exempt, func(e rulefile.Exempt) bool {
 		return unconditional(&e) && slices.ContainsFunc(shapes(e.Match), shape.everything)

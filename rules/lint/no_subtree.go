@@ -8,7 +8,7 @@ import (
 	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
-// folder is a last segment that is asked for because of what is below it.
+// folder matches a last segment that is usually requested with something below it.
 var folder = regexp.MustCompile(`^(api|apis|rest|v[0-9]+|admin|internal|private|static|assets)$`)
 
 func noSubtree(p *pass) {
@@ -34,7 +34,7 @@ func (p *pass) subtrees(match []rulefile.Pattern, deny bool) {
 		all := s
 		all.below = true
 		if slices.ContainsFunc(every, func(o shape) bool { return o.below && o.overlaps(s) }) {
-			continue // what is below is there as well
+			continue // another pattern has what is below
 		}
 		last := s.segments[len(s.segments)-1].literal
 		if folder.MatchString(last) || deny && s.method == "" && p.patternBelow(s, all) {
@@ -44,7 +44,7 @@ func (p *pass) subtrees(match []rulefile.Pattern, deny bool) {
 	}
 }
 
-// patternBelow reports whether a pattern of the file is within all and not s.
+// patternBelow reports whether a rule of the file has a pattern within all but outside s.
 func (p *pass) patternBelow(s, all shape) bool {
 	return slices.ContainsFunc(p.file.Rules, func(r *rulefile.Rule) bool {
 		p.step(1 + len(p.shapes[r]))

@@ -23,7 +23,7 @@ func oneTakesAll(p *pass) {
 	}
 }
 
-// sharedByAll reports whether r counts all callers as one.
+// sharedByAll reports whether all callers share one counter, or a few, of r.
 func (p *pass) sharedByAll(r *rulefile.Rule) bool {
 	return len(r.Per) > 0 && all(r.Per, func(per rulefile.Word) bool {
 		return r.Finite(per.Text) != nil || all(p.sources(per.Text), shared)

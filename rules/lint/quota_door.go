@@ -9,7 +9,7 @@ import (
 	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
-// quotaDoor finds what Envoy's quota service cannot divide, and so denies.
+// quotaDoor finds rules that Envoy's quota service cannot divide, and therefore denies.
 func quotaDoor(p *pass) {
 	if p.partly = !p.quotas; p.partly {
 		return
@@ -48,7 +48,7 @@ func quotaDoor(p *pass) {
 	})
 }
 
-// notDivided tells of a limit that is not a token bucket, or is divided already.
+// notDivided reports a limit that is not a token bucket, or is already divided.
 func (p *pass) notDivided(pos diag.Pos, what string, a tidegate.Algorithm, split bool, write string) {
 	switch {
 	case a != tidegate.TokenBucket:

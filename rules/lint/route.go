@@ -8,19 +8,19 @@ import (
 	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
-// route is what callers can ask for: requests of one pattern with one method. Its
-// host and method are "" where they are made up for each request.
+// route is a kind of request that callers can send: one pattern with one method. Host and method
+// are "" if every request may have another.
 type route struct {
 	shape
 	pattern   rulefile.Pattern
-	rules     []*rulefile.Rule // enforced, and they hold for all of it
-	scenarios []scenario       // in which it can be asked for
+	rules     []*rulefile.Rule // enforced rules that hold for all of it
+	scenarios []scenario       // in which callers can request it
 }
 
-// commonMethods are those that a caller tries where rules are about some of them.
+// commonMethods are those that a caller tries if rules are about some of them.
 var commonMethods = []string{"GET", "POST", "PUT", "PATCH", "DELETE"}
 
-// routes are what callers of r can ask for.
+// routes returns what callers of r can request.
 func (p *pass) routes(r *rulefile.Rule) []*route {
 	if len(r.Match) == 0 {
 		return p.routesOf(rulefile.Pattern{Path: "/"})
@@ -32,7 +32,7 @@ func (p *pass) routes(r *rulefile.Rule) []*route {
 	return all
 }
 
-// routesOf makes the routes of a pattern, once for all rules that have it.
+// routesOf returns the routes of a pattern. They are made once for all rules that have it.
 func (p *pass) routesOf(m rulefile.Pattern) []*route {
 	if all, ok := p.asked[m.Text]; ok {
 		return all
@@ -59,7 +59,7 @@ func (p *pass) routesOf(m rulefile.Pattern) []*route {
 	return all
 }
 
-// over are the enforced rules that hold for all paths and hosts of s.
+// over returns the enforced rules that hold for all paths and hosts of s.
 func (p *pass) over(s shape) []*rulefile.Rule {
 	near := slices.Clone(p.byFirst[""])
 	if s.first() != "" {
@@ -80,8 +80,8 @@ func (p *pass) over(s shape) []*rulefile.Rule {
 	return rules
 }
 
-// methods are those to try on a path: one that is made up, and where rules are
-// about methods, the common ones and theirs.
+// methods returns the methods to try on a path: an invented one and, if rules are about methods,
+// the common ones and theirs.
 func (p *pass) methods(rules []*rulefile.Rule) []string {
 	var named []string
 	cares := false
@@ -108,15 +108,14 @@ func (p *pass) methods(rules []*rulefile.Rule) []string {
 	return append(all, "")
 }
 
-// at is a route as one rule sees it: through the pattern of its own that holds
-// there, which has the wildcards.
+// at is a route as one rule sees it: with the rule's own pattern for it, which has the wildcards.
 type at struct {
 	*route
 	own rulefile.Pattern
 }
 
-// pins reports whether s is a wildcard of the rule's pattern that is written out
-// in that of the route: all who ask for the route have the same value.
+// pins reports whether s is a wildcard of the rule's pattern for which the route's pattern has a
+// fixed text: then all requests for the route have the same value.
 func (a at) pins(s rulefile.Source) bool {
 	if s.Kind != rulefile.SourcePathWildcard {
 		return false
@@ -132,7 +131,7 @@ func (a at) pins(s rulefile.Source) bool {
 	return false
 }
 
-// seen is rt through the pattern of r that holds for all of it.
+// seen returns rt with the pattern of r that holds for all of it.
 func (p *pass) seen(r *rulefile.Rule, rt *route) (at, bool) {
 	p.step(1 + len(p.shapes[r]))
 	i := slices.IndexFunc(p.shapes[r], func(s shape) bool { return s.contains(rt.shape) })
@@ -146,7 +145,7 @@ func (p *pass) seen(r *rulefile.Rule, rt *route) (at, bool) {
 	return a, true
 }
 
-// label is how a message names the route.
+// label returns how messages name the route.
 func (rt *route) label() string {
 	if rt.method != rt.pattern.Method {
 		return diag.Quote(rt.method + " " + rt.pattern.Host + rt.pattern.Path)
@@ -154,7 +153,7 @@ func (rt *route) label() string {
 	return rt.written()
 }
 
-// written is the pattern, as it stands in the file if it does.
+// written returns the pattern as it is in the file, if it is there.
 func (rt *route) written() string {
 	if rt.pattern.Text == "" {
 		return diag.Quote(rt.pattern.Path)

@@ -7,21 +7,21 @@ import (
 	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
-// scenario is one way to ask for a route: what the caller shows, of all it could.
-// What it shows it has invented, or it is an ordinary caller's.
+// scenario is one way to request a route: which of the values that rules look at the caller sends.
+// A value is invented, or that of an ordinary caller.
 type scenario struct {
 	shows map[string]bool // by variable
-	// proves: something that it shows it cannot invent.
+	// proves: one of the values cannot be invented.
 	proves bool
-	// known: what is shown is what conditions ask for.
+	// known: the values are those that conditions ask for.
 	known bool
 }
 
-// maxVariables bounds the scenarios to look at; what is beyond is left out in all.
+// maxVariables bounds the scenarios to try; further variables are left out in all of them.
 const maxVariables = 10
 
-// scenarios are all that the conditions and identities of rules tell apart, those
-// that take least to make first.
+// scenarios returns all combinations that the conditions and identities of rules distinguish, those
+// with the fewest values first.
 func (p *pass) scenarios(rules []*rulefile.Rule) []scenario {
 	var names []string
 	proved := make(map[string]bool)
@@ -49,7 +49,7 @@ func (p *pass) scenarios(rules []*rulefile.Rule) []scenario {
 	return all
 }
 
-// looked are the places that rules look at.
+// looked returns the sources that rules look at.
 func (p *pass) looked(rules []*rulefile.Rule) []rulefile.Source {
 	var all []rulefile.Source
 	done := make(map[string]bool)
@@ -65,7 +65,7 @@ func (p *pass) looked(rules []*rulefile.Rule) []rulefile.Source {
 	return all
 }
 
-// namesOf are the identities that decide whether and how r holds.
+// namesOf returns the identities that decide whether r applies, and what it does.
 func namesOf(r *rulefile.Rule) []string {
 	var names []string
 	for _, per := range r.Per {
@@ -83,7 +83,7 @@ func namesOf(r *rulefile.Rule) []string {
 	return names
 }
 
-// find returns where the value of a name comes from in w.
+// find returns which source the value of a name comes from in scenario w.
 func (p *pass) find(name string, a at, w scenario) (rulefile.Source, bool) {
 	for _, s := range p.sources(name) {
 		switch controlOf(s, a.route) {
@@ -102,9 +102,9 @@ func (p *pass) find(name string, a at, w scenario) (rulefile.Source, bool) {
 	return rulefile.Source{}, false
 }
 
-// holds reports whether a when and an unless let a request of w through. What
-// the caller knows is what the when asks for; it is not let off by the unless for
-// it, which is for other checks to tell, unless both ask for the same.
+// holds reports whether a request of w passes a when and an unless. A known value is what the when
+// asks for; it counts for the unless only if both ask for the same, as tier-by-claimed-value checks
+// the unless.
 func (p *pass) holds(when, unless []rulefile.Condition, a at, w scenario) bool {
 	if !all(when, func(c rulefile.Condition) bool { return p.one(c, a, w) }) {
 		return false
@@ -116,7 +116,7 @@ func (p *pass) holds(when, unless []rulefile.Condition, a at, w scenario) bool {
 	})
 }
 
-// one reports whether c holds.
+// one reports whether c holds in w.
 func (p *pass) one(c rulefile.Condition, a at, w scenario) bool {
 	s, found := p.find(c.Name.Text, a, w)
 	for _, t := range c.Any {
@@ -132,8 +132,8 @@ func (p *pass) one(c rulefile.Condition, a at, w scenario) bool {
 	return false
 }
 
-// passes reports whether the value from s, which is there, is what t asks for. An
-// address is in no list, and what a caller has made up is nothing anybody named.
+// passes reports whether t passes for the value from s, which is present. An address is in no list,
+// and an invented value is not one that a test names.
 func (p *pass) passes(t rulefile.Test, s rulefile.Source, a at, w scenario) bool {
 	if t.Kind == rulefile.TestPresent {
 		return true

@@ -29,8 +29,8 @@ func shadowedBranch(p *pass) {
 	}
 }
 
-// shadow returns the first of the branches before b because of which it is never
-// reached; nil when it is. Each combination of its values may be taken by another.
+// shadow returns the first of the branches before b that keep it from being reached; nil if it can
+// be reached. Different branches may take different values of b.
 func (p *pass) shadow(before []rulefile.Branch, b *rulefile.Branch) *rulefile.Branch {
 	var by *rulefile.Branch
 	for _, when := range combinations(b.When) {
@@ -56,10 +56,11 @@ func (p *pass) within(a, b whenUnless) bool {
 		len(a.unless) > 0 && p.implies(b.unless, a.unless)
 }
 
-// maxCombinations bounds what is tried; a branch with more is taken as a whole.
+// maxCombinations bounds the combinations that are tried; a branch with more is compared as a
+// whole.
 const maxCombinations = 256
 
-// combinations are conditions with one value each that together say the same.
+// combinations splits conditions into sets with one value each, which together mean the same.
 func combinations(conditions []rulefile.Condition) [][]rulefile.Condition {
 	all := [][]rulefile.Condition{nil}
 	for _, c := range conditions {

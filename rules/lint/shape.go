@@ -43,7 +43,7 @@ func shapeOf(p rulefile.Pattern) shape {
 	return s
 }
 
-// shapes are those of a match; none written is every request.
+// shapes returns the shapes of a match; an empty match is every request.
 func shapes(match []rulefile.Pattern) []shape {
 	if len(match) == 0 {
 		return []shape{{below: true}}
@@ -55,13 +55,13 @@ func shapes(match []rulefile.Pattern) []shape {
 	return all
 }
 
-// everything reports whether s leaves no request out.
+// everything reports whether s contains every request.
 func (s shape) everything() bool {
 	return s.method == "" && s.host == "" && len(s.segments) == 0 && s.below
 }
 
-// first is the segment with which all paths of s begin, or "". Only a shape with
-// the same, or with none, can contain s: so thousands of rules need not be tried.
+// first returns the first segment of all paths of s, or "". Only a shape with the same first
+// segment, or with none, can contain s: so not all of thousands of rules have to be compared.
 func (s shape) first() string {
 	if len(s.segments) == 0 {
 		return ""
@@ -105,10 +105,10 @@ func (s shape) overlaps(t shape) bool {
 	return true
 }
 
-// sameMethod reports whether a pattern with method m holds for requests with n.
+// sameMethod reports whether a pattern with method m holds for requests with method n.
 func sameMethod(m, n string) bool { return m == n || m == "GET" && n == "HEAD" }
 
-// allContain reports whether each of inner is within one of outer.
+// allContain reports whether each of inner is contained in one of outer.
 func (p *pass) allContain(outer, inner []shape) bool {
 	for _, in := range inner {
 		p.step(len(outer))
@@ -119,7 +119,7 @@ func (p *pass) allContain(outer, inner []shape) bool {
 	return true
 }
 
-// anyOverlap reports whether there is a request for one of a and one of b.
+// anyOverlap reports whether some request is in a shape of a and in a shape of b.
 func (p *pass) anyOverlap(a, b []shape) bool {
 	for _, s := range a {
 		p.step(len(b))

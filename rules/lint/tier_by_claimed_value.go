@@ -22,7 +22,8 @@ func tierByClaimedValue(p *pass) {
 	}
 }
 
-// claimedClasses finds classes that a caller gets into by what it says. The last is that of all others.
+// claimedClasses finds classes that a caller can get into by a value that it claims. The last class
+// is for all others.
 func (p *pass) claimedClasses() {
 	for i, c := range p.file.Classes {
 		if i == len(p.file.Classes)-1 {
@@ -50,16 +51,16 @@ func (p *pass) claimedBranch(r *rulefile.Rule, b *rulefile.Branch) {
 	p.report(c.name.Pos, c.severity(), diag.Quote(r.Name.Text)+" gives more to a caller that "+c.deed+c.andSo(), hint)
 }
 
-// claimedUnless finds a rule that does not apply to callers who know a word. A rule that
-// does not apply to callers with any value at all leaves them to another rule;
-// escapable-route checks whether there is one.
+// claimedUnless finds a rule that does not apply to callers who know a certain value. A rule that
+// does not apply to callers with any value leaves them to other rules; escapable-route checks
+// whether there is one.
 func (p *pass) claimedUnless(r *rulefile.Rule) {
 	if c := p.claim(whenUnless{when: r.Unless}, asserts); c.effort == secret || c.effort == guess {
 		p.report(c.name.Pos, c.severity(), diag.Quote(r.Name.Text)+" does not apply to a caller that "+c.deed+c.andSo(), verifiedHint)
 	}
 }
 
-// says reports whether a value of name may be the caller's own word.
+// says reports whether own holds for a source of name: whether the caller may choose the value.
 func (p *pass) says(name string, own func(rulefile.Source) bool) bool {
 	for _, s := range p.sources(name) {
 		if own(s) {
@@ -69,7 +70,7 @@ func (p *pass) says(name string, own func(rulefile.Source) bool) bool {
 	return false
 }
 
-// generous reports whether b, where it stands in for t, lets more through.
+// generous reports whether b admits more than t, in whose place it stands.
 func generous(t, b rulefile.Terms) bool {
 	if b.Limits != nil && t.Limits != nil && !t.Limits.Unlimited {
 		if b.Limits.Unlimited {
@@ -92,12 +93,12 @@ func generous(t, b rulefile.Terms) bool {
 	return b.Cost != nil && b.Cost.Fixed > 0 && t.Cost != nil && b.Cost.Fixed < t.Cost.Fixed
 }
 
-// lifts reports whether b, which is all there is, has nothing in the place of something of t.
+// lifts reports whether b, which replaces t, lacks a kind of limit that t has.
 func lifts(t, b rulefile.Terms) bool {
 	return t.Limits != nil && b.Limits == nil || t.Quota != nil && b.Quota == nil || t.Concurrency != nil && b.Concurrency == nil
 }
 
-// heldBy reports whether one of limits is as tight as l.
+// heldBy reports whether one of limits is as strict as l.
 func heldBy(l rulefile.Limit, limits []rulefile.Limit) bool {
 	for _, o := range limits {
 		if o.From != nil {
@@ -111,5 +112,5 @@ func heldBy(l rulefile.Limit, limits []rulefile.Limit) bool {
 	return false
 }
 
-// raised reports whether more than the limits say gets through.
+// raised reports whether o admits more than the limits say.
 func raised(o *rulefile.Over) bool { return o != nil && (o.Soft > 0 || o.Elastic != nil) }

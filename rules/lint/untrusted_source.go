@@ -7,7 +7,7 @@ import (
 	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
-// Trust is what the configuration that the rules run with believes.
+// Trust says which credentials the configuration for the rules verifies.
 type Trust struct {
 	JWT        bool     // tokens are verified
 	APIKeys    bool     // API keys are looked up
@@ -39,7 +39,7 @@ func untrustedSource(p *pass) {
 	}
 }
 
-// eachUnnamed calls check with the sources that are written without a name.
+// eachUnnamed calls check with the sources that have no name in identify.
 func eachUnnamed(t rulefile.Terms, check func(s rulefile.Source, name, then string)) {
 	const never = "it is never there"
 	if t.Limits != nil {
@@ -59,7 +59,7 @@ func eachUnnamed(t rulefile.Terms, check func(s rulefile.Source, name, then stri
 	}
 }
 
-// checkTrust warns if nothing will be found in s.
+// checkTrust warns if s can never have a value.
 func (p *pass) checkTrust(s rulefile.Source, name, then string) {
 	name = diag.Quote(name)
 	switch {

@@ -7,7 +7,7 @@ import (
 )
 
 func unusedWaiver(p *pass) {
-	for _, own := range []bool{false, true} { // the others decide whether those of this check silence anything
+	for _, own := range []bool{false, true} { // waivers of other checks first: they decide whether a waiver of this check silences anything
 		for _, w := range p.waivers {
 			if (w.Check.Text == p.check) == own {
 				p.reportUnused(w)

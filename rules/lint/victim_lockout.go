@@ -7,8 +7,7 @@ import (
 	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
-// victimLockout finds rules that count failures, or block, by nothing but names that anybody can
-// send.
+// victimLockout finds rules that count failures, or block, only by names that anybody can send.
 func victimLockout(p *pass) {
 	for _, r := range p.file.Rules {
 		if r.Mode == rulefile.Disabled || r.Count == nil && r.Block == 0 || len(r.Per) == 0 {
@@ -27,8 +26,8 @@ func victimLockout(p *pass) {
 	}
 }
 
-// publicName reports whether callers can know, and send, the values of name that others have:
-// it is the name of an account rather than a key or a session.
+// publicName reports whether callers can know and send other callers' values of name: it is the
+// name of an account rather than a key or a session.
 func (p *pass) publicName(name string) bool {
 	return all(p.sources(name), func(s rulefile.Source) bool {
 		switch s.Kind {

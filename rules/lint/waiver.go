@@ -8,14 +8,14 @@ import (
 	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
-// waiver is one of the file, and whether it has silenced anything.
+// waiver is a waiver of the file, and whether it has silenced anything.
 type waiver struct {
 	*rulefile.Waiver
 	used bool
 }
 
-// waiverKey is what a waiver is about. Waivers of rules and of the file are apart, so
-// that those of rules, which do not overlap, can be searched by their places.
+// waiverKey identifies waivers by check and file. Waivers of rules and of the whole file are kept
+// apart: those of rules do not overlap and can be searched by position.
 type waiverKey struct {
 	check, file string
 	whole       bool
@@ -28,8 +28,8 @@ func (p *pass) addWaiver(written *rulefile.Waiver) {
 	p.waive[key] = append(p.waive[key], w)
 }
 
-// waiver returns what silences the check at work at pos, that of the rule before that of
-// the file; nil if nothing does.
+// waiver returns the waiver that silences the current check at pos, one of a rule before one of the
+// file; nil if there is none.
 func (p *pass) waiver(pos diag.Pos) *waiver {
 	if len(p.waivers) == 0 || p.check == "" {
 		return nil
@@ -48,7 +48,7 @@ func (p *pass) waiver(pos diag.Pos) *waiver {
 	return nil
 }
 
-// unknownWaivers returns an error for each waiver of a check that there is not.
+// unknownWaivers returns an error for each waiver of a check that does not exist.
 func unknownWaivers(f *rulefile.File) (problems diag.List) {
 	var names []string
 	for _, c := range Checks {

@@ -12,9 +12,9 @@ import (
 	"tidegate.dev/tidegate/httplimit"
 )
 
-// Answer is what a client is told in a step that says which `answer` it wants: what the middleware
-// and the gateway write for that decision. Of an admitted request it is the headers about limits,
-// which the server's own answer is sent with.
+// Answer is what a client gets in a step that expects an `answer`: what the middleware and the
+// gateway write for that decision. For an admitted request it is the headers about limits, which
+// are sent with the server's own answer.
 type Answer struct {
 	Case    string      `json:"case"`
 	Request string      `json:"request"` // as the step has it: POST /orders
@@ -44,7 +44,7 @@ func (a *Answer) String() string {
 	return b.String()
 }
 
-// answer keeps what the client is told of d, and returns its status.
+// answer records what the client is told about d, and returns its status.
 func (r *running) answer(s *step, d *tidegate.Decision) int64 {
 	described := s.described()
 	request, err := described.HTTP()
@@ -69,5 +69,5 @@ func (r *running) answer(s *step, d *tidegate.Decision) int64 {
 	return int64(w.Code)
 }
 
-// newFront returns what writes the answers of a case, as the middleware does without options.
+// newFront returns the front end that writes the answers of a case: the middleware without options.
 func newFront() *httplimit.Front { return httplimit.Options{}.Front() }

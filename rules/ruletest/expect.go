@@ -10,7 +10,7 @@ import (
 	"tidegate.dev/tidegate/internal/lang/diag"
 )
 
-// expect compares what else a step says about its last request.
+// expect checks what else a step says about its last request.
 func (r *running) expect(s *step, i int, d *tidegate.Decision) {
 	e := &s.Expect
 	if e.Rule != nil && decider(d) != e.Rule.Value {
@@ -33,7 +33,7 @@ func (r *running) expect(s *step, i int, d *tidegate.Decision) {
 	r.time(e.Wait, s, i, "wait", d.Wait, d)
 }
 
-// remaining is what clients are told: of the nominal limit where a ceiling decides.
+// remaining returns what clients are told: the remainder of the nominal limit if a ceiling decides.
 func remaining(d *tidegate.Decision) int64 {
 	if d.Limit == nil || d.Limit.Terms.Answer.Nominal == nil || d.Limit.Terms.Role == tidegate.Blocks {
 		return d.Remaining
@@ -47,7 +47,7 @@ func (r *running) number(want *placedNumber, s *step, i int, what string, got in
 	}
 }
 
-// time compares to the millisecond: who writes 333ms means a third of a second.
+// time compares to the millisecond: in a test file, 333ms may mean a third of a second.
 func (r *running) time(want *placedTime, s *step, i int, what string, got time.Duration, d *tidegate.Decision) {
 	if want != nil && (got-want.Value).Abs() >= time.Millisecond {
 		r.fail(want.Pos, s, i, fmt.Sprintf("wanted %s %s, got %s", what, want.Value, got.Round(time.Microsecond)), d)
@@ -68,10 +68,10 @@ func name(rule string) string {
 	return "`" + rule + "`"
 }
 
-// trace is which rules a request met.
+// trace is the rules that a request met.
 type trace struct {
 	decide []string // that hold it to a limit
-	over   []string // that only look on, and would have refused
+	over   []string // that only try, and would have refused
 }
 
 func (t *trace) add(rule string, c *tidegate.Check) {
@@ -92,7 +92,7 @@ func (r *running) fail(pos diag.Pos, s *step, i int, message string, d *tidegate
 	})
 }
 
-// why is the story of the last request.
+// why explains the last request, line by line.
 func (r *running) why(s *step, d *tidegate.Decision) []string {
 	why := []string{fmt.Sprintf("at %s, %s %s%s", s.At, s.Method, s.Host, s.Target)}
 	if d.Limit != nil {
@@ -122,8 +122,8 @@ func expected(s *step) string {
 	return s.Expect.Rule.Value
 }
 
-// ceilMicro rounds up to whole microseconds: nobody is told to come back at once who
-// would be refused.
+// ceilMicro rounds up to whole microseconds: rounded down, a client would come back before there is
+// room.
 func ceilMicro(d time.Duration) time.Duration {
 	return (d + time.Microsecond - 1).Truncate(time.Microsecond)
 }

@@ -17,21 +17,21 @@ import (
 type File struct {
 	Name  string // as it was asked for
 	Rules string // the rule file or folder under test, relative to the working directory
-	// Layers are the files and folders under test that are joined: Rules alone, or several,
-	// whose names Rules then has with commas between.
+	// Layers are the files and folders under test that are joined: Rules alone, or several, whose
+	// names Rules joins with commas.
 	Layers []string
-	// Reloads are the rule files that its steps put in force, as Rules is given.
+	// Reloads are the rule files that steps put in force, as paths like Rules.
 	Reloads []string
 	cases   []scenario
 
 	lines []string
 }
 
-// scenario is requests that share counters; each case starts with none.
+// scenario is a case: requests that share counters, which start empty.
 type scenario struct {
 	Name  string
 	Pos   rules.Pos
-	Start time.Time // what the clock shows at 0s
+	Start time.Time // the clock at 0s
 	Steps []step
 }
 
@@ -43,30 +43,30 @@ type step struct {
 	Method  string
 	Host    string
 	Target  string            // path and query
-	As      map[string]string // identities by name; "" is absent
+	As      map[string]string // identities by name; "" means absent
 	Headers map[string]string
 	Body    string           // JSON
 	Form    []describe.Field // instead of Body
 	Parts   bool             // Form is sent in parts
-	Cost    int64            // what the caller says it costs; 0 means not said
+	Cost    int64            // what the caller says it costs; 0 means that it does not say
 	Times   int
 	Want    []wanted    // one per time
-	Expect  expectation // of the last time
+	Expect  expectation // of the last request
 
-	// What the server does with it, if it is let in.
-	Status  int           // answers this; 0 means 200
-	Lasts   time.Duration // takes so long
-	Settles bool          // and knows the true cost then
+	// What the server does with an admitted request.
+	Status  int           // its status; 0 means 200
+	Lasts   time.Duration // how long it takes
+	Settles bool          // whether it then knows the true cost
 	Actual  int64
 }
 
-// wanted is what is to come of a request.
+// wanted is the expected outcome of a request.
 type wanted struct {
 	Outcome outcome
 	Pos     rules.Pos
 }
 
-// outcome is what came of a request.
+// outcome is the outcome of a request.
 type outcome string
 
 const (
@@ -76,8 +76,7 @@ const (
 	denied   outcome = "denied"  // by an access rule
 )
 
-// expectation is what else is to hold for the last request of a step; nil expects
-// nothing.
+// expectation is what else must hold for the last request of a step; nil means that anything may.
 type expectation struct {
 	Rule       *placedText
 	Class      *placedText // of the request

@@ -16,9 +16,8 @@ func (r *reader) body(s *step, n *yamltree.Node) {
 	s.Body = r.json(n)
 }
 
-// json writes a YAML value as the JSON body that a client would send. What is
-// quoted is a string; what is not and looks like a number or a truth value is
-// one.
+// json writes a YAML value as the JSON body that a client would send. Quoted values are strings;
+// unquoted ones that look like a number or a boolean are written as such.
 func (r *reader) json(n *yamltree.Node) string {
 	var b strings.Builder
 	r.writeJSON(&b, n)
@@ -58,7 +57,7 @@ func (r *reader) writeJSON(b *strings.Builder, n *yamltree.Node) {
 	}
 }
 
-// bare is what JSON writes without quotes.
+// bare matches what JSON writes without quotes.
 var bare = regexp.MustCompile(`^(-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?|true|false|null)$`)
 
 func quote(s string) string {

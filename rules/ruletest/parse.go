@@ -16,10 +16,11 @@ import (
 	"tidegate.dev/tidegate/rules"
 )
 
-// midnight is when a case starts that does not say: any day does.
+// midnight is when a case without a start begins: any day will do.
 var midnight = time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
 
-// The clock of a case runs from firstInstant until lastInstant: beyond, that of the counters stands still.
+// The clock of a case runs from firstInstant to lastInstant: beyond them, the clock of the counters
+// stands still.
 var (
 	firstInstant = time.Unix(0, 0)
 	lastInstant  = time.Date(2250, time.January, 1, 0, 0, 0, 0, time.UTC)
@@ -30,7 +31,7 @@ const (
 	maxCost  = 1 << 28
 )
 
-// Read reads a test file. The file is nil when there are errors.
+// Read reads a test file. The file is nil if there are errors.
 func Read(name string) (*File, rules.Problems) {
 	src, err := bounded.ReadFile(name, yamltree.MaxSize)
 	if err != nil {
@@ -39,7 +40,7 @@ func Read(name string) (*File, rules.Problems) {
 	return parse(name, src)
 }
 
-// parse is Read of a file whose text is at hand.
+// parse is Read for a file in memory.
 func parse(name string, src []byte) (*File, rules.Problems) {
 	root, problems := yamltree.Parse(name, src)
 	r := reader{lines: strings.Split(string(src), "\n"), problems: problems}
@@ -168,7 +169,7 @@ func (r *reader) step(f *File, n *yamltree.Node, at time.Duration) step {
 		field{"wait", aDuration, func(n *yamltree.Node) { s.Expect.Wait = r.expectTime(n) }},
 	)
 	switch {
-	case len(r.problems) > before: // what is missing may be there, misspelled
+	case len(r.problems) > before: // the missing part may be there, misspelled
 	case reload != nil && s.Reload == "":
 		r.bad(reload.Pos, "the reload names no rules", "write, for example, `reload: new.yaml`")
 	case reload != nil:
@@ -184,7 +185,7 @@ func (r *reader) step(f *File, n *yamltree.Node, at time.Duration) step {
 	return s
 }
 
-// onlyReload complains of what a step with a reload cannot have: it sends nothing.
+// onlyReload reports fields that a step with a reload cannot have: it sends no request.
 func (r *reader) onlyReload(n *yamltree.Node) {
 	for _, f := range n.Fields {
 		if f.Key.Value != "reload" && f.Key.Value != "at" {
@@ -193,7 +194,7 @@ func (r *reader) onlyReload(n *yamltree.Node) {
 	}
 }
 
-// reloads notes a rule file that a step puts in force.
+// reloads records a rule file that a step puts in force.
 func (f *File) reloads(name string) {
 	if !slices.Contains(f.Reloads, name) {
 		f.Reloads = append(f.Reloads, name)
@@ -226,7 +227,7 @@ func (r *reader) request(s *step, n *yamltree.Node) {
 	s.Method, s.Host, s.Target = method, target[:slash], target[slash:]
 }
 
-// identities holds the address to be one: another would stand for nobody's.
+// identities requires addresses to be valid: no request could come from another.
 func (r *reader) identities(n *yamltree.Node) map[string]string {
 	as := r.texts(n, "identities")
 	for _, f := range n.Fields {
@@ -251,7 +252,7 @@ func (r *reader) response(s *step, n *yamltree.Node) {
 // outcomes are the words of want.
 var outcomes = []string{string(admitted), string(soft), string(refused), string(denied)}
 
-// want reads one outcome for all times, or one for each.
+// want reads one outcome for all requests of a step, or one for each.
 func (r *reader) want(n *yamltree.Node, times int) []wanted {
 	words := items(n)
 	if n.Kind == yamltree.List && len(words) != times {

@@ -11,11 +11,11 @@ import (
 	"tidegate.dev/tidegate/internal/lang/yamltree"
 )
 
-// reader collects what is wrong with a test file, and goes on.
+// reader collects all problems of a test file.
 type reader struct {
 	lines    []string
 	problems diag.List
-	met      func(what string, known []field) // is told of every map; nil means nobody
+	met      func(what string, known []field) // called for every map; nil means never
 }
 
 func (r *reader) bad(pos diag.Pos, message, hint string) {
@@ -36,7 +36,7 @@ type field struct {
 	read func(*yamltree.Node)
 }
 
-// fields hands every field of a map to its reader, and complains of others.
+// fields passes every known field of a map to its reader, and reports others.
 func (r *reader) fields(n *yamltree.Node, what string, known ...field) {
 	if r.met != nil {
 		r.met(what, known)
@@ -71,7 +71,7 @@ func (r *reader) unknown(n *yamltree.Node, kind, what string, known []string) {
 	r.bad(n.Pos, fmt.Sprintf("unknown %s `%s`", kind, n.Value), hint)
 }
 
-// items are those of a list, or the node itself.
+// items returns the elements of a list, or the node itself.
 func items(n *yamltree.Node) []*yamltree.Node {
 	if n.Kind == yamltree.List {
 		return n.Items
@@ -87,7 +87,7 @@ func (r *reader) text(n *yamltree.Node, hint string) string {
 	return n.Value
 }
 
-// texts reads a map of words; nothing written, or absent, is "".
+// texts reads a map of texts; an empty or absent value is "".
 func (r *reader) texts(n *yamltree.Node, what string) map[string]string {
 	if n.Kind != yamltree.Map {
 		r.bad(n.Pos, fmt.Sprintf("%s are names and values", what), "write, for example, `{ user: 42 }`")

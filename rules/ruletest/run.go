@@ -11,7 +11,7 @@ import (
 	"tidegate.dev/tidegate/store/memory"
 )
 
-// Report is what came of a test file.
+// Report is the result of running a test file.
 type Report struct {
 	File      string       `json:"file"`
 	Rules     string       `json:"rules"`
@@ -19,12 +19,12 @@ type Report struct {
 	Cases     []CaseReport `json:"cases"`
 	Steps     int          `json:"steps"`
 	Requests  int          `json:"requests"`
-	Answers   []Answer     `json:"answers,omitempty"` // of steps that say which they want
-	Untouched []string     `json:"untouched_rules"`   // rules that no request met, those of Reloads included
-	Touched   []string     `json:"-"`                 // rules that one met
+	Answers   []Answer     `json:"answers,omitempty"` // of steps that expect one
+	Untouched []string     `json:"untouched_rules"`   // rules that no request met, including those of Reloads
+	Touched   []string     `json:"-"`                 // rules that some request met
 }
 
-// CaseReport is what came of a case; it passed when nothing failed.
+// CaseReport is the result of a case; it passed if nothing failed.
 type CaseReport struct {
 	Name     string    `json:"name"`
 	Failures []Failure `json:"failures,omitempty"`
@@ -48,8 +48,7 @@ func (r *Report) Failed() (n int) {
 	return n
 }
 
-// Run runs every case with counters of its own. The error is that the rules do
-// not load.
+// Run runs every case with new counters. The error is why the rules do not load.
 func (f *File) Run(ctx context.Context, c rules.Config) (*Report, error) {
 	report := &Report{File: f.Name, Rules: f.Rules, Reloads: f.Reloads, Untouched: []string{}}
 	touched, known := make(map[string]bool), make(map[string]bool)
@@ -86,11 +85,11 @@ func (f *File) Run(ctx context.Context, c rules.Config) (*Report, error) {
 	return report, nil
 }
 
-// RuleFiles are the rule files that were in force: Rules and Reloads.
+// RuleFiles returns the rule files that were in force: Rules and Reloads.
 func (r *Report) RuleFiles() []string { return append([]string{r.Rules}, r.Reloads...) }
 
-// meets notes the rules of a set that is in force, unless they are known. A rule is its name,
-// whichever file has it.
+// meets records the rules of a set in force, unless they are known. Rules are identified by name,
+// whichever file they are in.
 func (r *Report) meets(set *rules.Set, known map[string]bool) {
 	for _, name := range set.Rules() {
 		if !known[name] {
@@ -100,7 +99,7 @@ func (r *Report) meets(set *rules.Set, known map[string]bool) {
 	}
 }
 
-// running is a case on its way.
+// running is a case that is being run.
 type running struct {
 	name     string
 	file     *File
@@ -111,7 +110,7 @@ type running struct {
 	gate     *tidegate.Gate
 	front    *httplimit.Front
 	clock    clock
-	visits   []visit // not yet ended, the next to end first
+	visits   []visit // in progress, the next to end first
 	touched  map[string]bool
 	requests int
 	failures []Failure
@@ -138,8 +137,8 @@ func (f *File) start(c *scenario, config rules.Config, touched map[string]bool) 
 	return r, nil
 }
 
-// reload puts the rules of a step in force, as a server that runs does. The error is that they
-// do not load.
+// reload puts the rules of a step in force, as a running server does. The error is why they do not
+// load.
 func (r *running) reload(ctx context.Context, s *step) error {
 	r.advance(ctx, s.At)
 	set, err := rules.Load(s.Reload, r.config)
@@ -151,9 +150,8 @@ func (r *running) reload(ctx context.Context, s *step) error {
 	return nil
 }
 
-// touchUncounted marks the rules that apply to the request of a step and hold it to
-// nothing, which the gate does not see, and those that are disabled, which no request
-// can touch.
+// touchUncounted marks as touched the rules that apply to the request of a step without any limit,
+// which the gate does not see, and disabled rules, which no request can touch.
 func (r *running) touchUncounted(s *step) {
 	if !slices.ContainsFunc(r.set.Rules(), func(rule string) bool { return !r.touched[rule] }) {
 		return
@@ -165,7 +163,7 @@ func (r *running) touchUncounted(s *step) {
 	}
 }
 
-// observe keeps which rules a request met: checks belong to the gate.
+// observe records which rules a request met. It copies what it needs: checks belong to the gate.
 func (r *running) observe(_ *tidegate.Request, checks []tidegate.Check, _ tidegate.Decision) {
 	r.trace = trace{}
 	for i := range checks {

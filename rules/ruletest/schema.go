@@ -10,19 +10,19 @@ import (
 // SchemaID names the JSON Schema of test files.
 const SchemaID = "https://tidegate.dev/schema/tests.json"
 
-// everyMap is a test file that has a map of each kind.
+// everyMap is a test file with a map of each kind.
 const everyMap = "rules: rules.yaml\ncases: [{ steps: [{ request: GET /, response: { status: 200 }, want: ok }] }]\n"
 
-// needs are what a map must have: one of these sets of fields.
+// needs are the required fields of each map: one of these sets.
 var needs = map[string][][]string{
 	"a test file": {{"rules", "cases"}},
 	"a case":      {{"steps"}},
 	"a step":      {{"request", "want"}, {"reload"}},
 }
 
-// Schema returns the language of test files as a JSON Schema (draft 2020-12), for editors. Its words
-// are those that [Read] reads. It accepts every test file that can be read, and some that cannot:
-// steps that go back in time, names that the rules do not have.
+// Schema returns the language of test files as a JSON Schema (draft 2020-12), for editors. Its
+// words are those that [Read] accepts. It accepts every valid test file, and some invalid ones:
+// with steps that go back in time, or names that the rules do not have.
 func Schema() map[string]any {
 	defs := make(map[string]any)
 	r := reader{met: func(what string, known []field) {
@@ -58,16 +58,16 @@ func mapOf(what string, known []field) map[string]any {
 	return s
 }
 
-// shape describes what a value may be. In YAML, 5 is a number and 5s a text; both are text to a
-// test file, in quotes or not.
+// shape describes what a value may be. In YAML, 5 is a number and 5s a string; a test file takes
+// both as text, with or without quotes.
 type shape func() map[string]any
 
-// one is a map of that kind.
+// one describes a map of that kind.
 func one(what string) shape {
 	return func() map[string]any { return map[string]any{"$ref": "#/$defs/" + defName(what)} }
 }
 
-// some is one or a list of such maps.
+// some describes such a map or a list of them.
 func some(what string) shape { return func() map[string]any { return oneOrMore(one(what)()) } }
 
 func oneOrMore(item map[string]any) map[string]any {
@@ -98,7 +98,7 @@ func wholeNumber(least, most int64) shape {
 	}
 }
 
-// aText is any word: to an editor, the word null is nothing.
+// aText describes any text: editors take the word null for no value.
 func aText() map[string]any {
 	return map[string]any{"type": []string{"string", "number", "boolean", "null"}}
 }

@@ -10,7 +10,7 @@ import (
 	"tidegate.dev/tidegate/internal/lang/describe"
 )
 
-// step sends the requests of one step and compares what comes of them.
+// step sends the requests of one step and compares the outcomes.
 func (r *running) step(ctx context.Context, s *step) {
 	if !r.knows(s) {
 		return
@@ -32,8 +32,8 @@ func (r *running) step(ctx context.Context, s *step) {
 	}
 }
 
-// enter puts the request of a step to the gate. In virtual time whole periods come out
-// whole: a request that is refused only by the rounding of a bucket comes that moment later.
+// enter asks the gate about the request of a step. If a bucket refuses it only because of rounding,
+// it moves the clock by that moment and asks again, so that whole periods work out exactly.
 func (r *running) enter(ctx context.Context, s *step) (tidegate.Decision, *tidegate.Visit) {
 	d, v := r.gate.Enter(ctx, s.newRequest())
 	if !d.OK && d.RetryAfter > 0 && d.Limit.Terms.AtEnd.Block == nil && d.RetryAfter <= rounding(d.Limit, r.clock.now.Sub(r.clock.start)) {
@@ -43,8 +43,8 @@ func (r *running) enter(ctx context.Context, s *step) (tidegate.Decision, *tideg
 	return d, v
 }
 
-// rounding is how much longer than it should a bucket may have taken since a case
-// began: every event is rounded up to 1/1024 µs. It is 0 where that is no small part of an
+// rounding returns by how much rounding may have delayed a bucket since the case began: the time of
+// every event is rounded up to 1/1024 µs. It returns 0 if that is more than a small part of an
 // event.
 func rounding(l *tidegate.Limit, since time.Duration) time.Duration {
 	if l.Algorithm != tidegate.TokenBucket && l.Algorithm != tidegate.LeakyBucket {
@@ -79,7 +79,7 @@ func (r *running) knows(s *step) bool {
 	return known
 }
 
-// outcomeOf names what d says, in the words of a test file.
+// outcomeOf returns the outcome d in the words of a test file.
 func outcomeOf(d *tidegate.Decision) outcome {
 	switch {
 	case d.OK && d.Soft:
@@ -92,7 +92,7 @@ func outcomeOf(d *tidegate.Decision) outcome {
 	return refused
 }
 
-// described is the request of a step.
+// described returns the request of a step as the front end describes requests.
 func (s *step) described() describe.Request {
 	r := describe.Request{
 		Method: s.Method, URL: s.Host + s.Target, Header: make(http.Header), Body: s.Body,
@@ -110,8 +110,7 @@ func (s *step) described() describe.Request {
 	return r
 }
 
-// newRequest is what a front end makes of the request. Parse has seen that it can be
-// made.
+// newRequest returns the request as a front end makes it. Parse has checked that this works.
 func (s *step) newRequest() *tidegate.Request {
 	described := s.described()
 	r, err := described.Request()

@@ -13,14 +13,14 @@ type clock struct{ start, now time.Time }
 
 func (c *clock) read() time.Time { return c.now }
 
-// visit is a request that waits for its turn, or that the server is busy with.
+// visit is a request that waits for its turn or is being served.
 type visit struct {
 	*tidegate.Visit
 	ends    time.Time // by the clock of the case
 	outcome tidegate.Outcome
 }
 
-// admit lets a request in. If it need not wait and takes no time, it ends at once; else advance
+// admit admits a request. If it need not wait and takes no time, it ends at once; otherwise advance
 // ends it.
 func (r *running) admit(v *tidegate.Visit, s *step, wait time.Duration) {
 	end := tidegate.Outcome{Status: s.Status, Cost: s.Actual, CostKnown: s.Settles}
@@ -36,12 +36,12 @@ func (r *running) admit(v *tidegate.Visit, s *step, wait time.Duration) {
 		if a.ends.After(b.ends) {
 			return 1
 		}
-		return -1 // of equals, the first to come is the first to end
+		return -1 // of those that end at the same time, the first to come ends first
 	})
 	r.visits = slices.Insert(r.visits, at, busy)
 }
 
-// advance moves the clock to an instant after the start, and ends the visits that end until then.
+// advance moves the clock to an instant after the start, and ends the visits that end before it.
 func (r *running) advance(ctx context.Context, at time.Duration) {
 	until := r.clock.start.Add(at)
 	for len(r.visits) > 0 && !r.visits[0].ends.After(until) {

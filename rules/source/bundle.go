@@ -18,15 +18,15 @@ import (
 	"tidegate.dev/tidegate/rules"
 )
 
-// Bundle is one revision of a rule set: all files of it, as a source had them at one moment.
-// Nobody changes one that was handed on.
+// Bundle is one revision of a rule set: all of its files, as a source had them at one moment. It
+// must not be changed once it was passed on.
 type Bundle struct {
 	Edition
-	// Main is the rule file to begin with, or the folder whose rule files are read, which then
-	// ends in a slash; "" means the folder at the top.
+	// Main is the rule file to begin with or, with a slash at the end, a folder whose rule files
+	// are read; "" means the top folder.
 	Main string
-	// Over are further rule files or folders to begin with, each a layer over those before it. A
-	// source that joins several layers itself has some.
+	// Over are further rule files or folders, each a layer over those before it. A source that
+	// joins several layers itself sets it.
 	Over []string
 	// Files by their path within the source, with slashes: rule files, lists, included files.
 	Files map[string][]byte
@@ -38,7 +38,7 @@ type Edition struct {
 	// have equal files. Plain decimal numbers, such as 7 or 7-0a1b2c3d, count up: a lower one is
 	// taken for an old copy of the source, unless it was published later.
 	Revision string
-	// Hash is that of the files, as [Status] and [Bundle.Sum] have it.
+	// Hash is the hash of the files, as in [Status] and [Bundle.Sum].
 	Hash string
 	// Author and Reason are who published it and why, and At is when; they are empty where
 	// the source does not know.
@@ -46,42 +46,41 @@ type Edition struct {
 	At             time.Time
 }
 
-// Origin is a place other than a disk that rules come from, such as a config server. One
-// goroutine at a time uses it.
+// Origin is a place other than a disk that rules come from, such as a config server. Only one
+// goroutine uses it at a time.
 type Origin interface {
 	// Name is what people call it: an address without secrets.
 	Name() string
-	// Next returns the newest bundle as soon as that is another one than have; "" has none.
-	// It returns nil without an error if there was none for a while, which is how it shows
-	// that the place is still there. It returns soon after ctx has ended.
+	// Next waits for a bundle with another revision than have, and returns the newest; "" means
+	// that the caller has none. It returns nil without an error if there was none for a while, to
+	// show that the origin is still reachable. It returns soon after ctx has ended.
 	Next(ctx context.Context, have string) (*Bundle, error)
 	// Close ends connections.
 	Close() error
 }
 
-// Answering is an Origin that asks its place several times before Next returns, as one that cannot
-// wait for a change.
+// Answering is an Origin that cannot wait for a change, and asks several times before Next returns.
 type Answering interface {
 	Origin
-	// Answered returns when the place last answered that there is nothing new; zero means not
-	// yet. It may be called while Next runs.
+	// Answered returns when the origin last answered that there is nothing new; zero means not yet.
+	// It may be called while Next runs.
 	Answered() time.Time
 }
 
-// Archive is an Origin that rules can be published in, and that keeps the revisions before.
+// Archive is an Origin in which rules can be published, and which keeps earlier revisions.
 type Archive interface {
 	Origin
-	// Publish makes b the newest revision, if the newest is still head, and returns what it
-	// is called. The error is [ErrConflict] if it is not.
+	// Publish makes b the newest revision, if the newest is still head, and returns its name.
+	// Otherwise the error is [ErrConflict].
 	Publish(ctx context.Context, b *Bundle, head string) (revision string, err error)
 	// History returns the revisions that are kept, the newest first.
 	History(ctx context.Context) ([]Edition, error)
-	// Get returns one of them; the error is [ErrNoRevision] if it is not kept.
+	// Get returns a revision; the error is [ErrNoRevision] if it is not kept.
 	Get(ctx context.Context, revision string) (*Bundle, error)
 }
 
 var (
-	// ErrConflict is returned by [Archive.Publish] if somebody else has published meanwhile.
+	// ErrConflict is returned by [Archive.Publish] if another publisher was faster.
 	ErrConflict = errors.New("somebody else has published meanwhile")
 	// ErrNoRevision is returned by [Archive.Get] for a revision that is not kept.
 	ErrNoRevision = errors.New("there is no such revision")
@@ -128,10 +127,10 @@ func (b *Bundle) Check() error {
 	return nil
 }
 
-// Mains returns Main and Over: what each layer of b begins with.
+// Mains returns Main and Over: one name for each layer of b.
 func (b *Bundle) Mains() []string { return append([]string{b.Main}, b.Over...) }
 
-// Layers returns b as package rules reads it. Problems call the layers by name.
+// Layers returns the layers of b for package rules, which calls them name in problems.
 func (b *Bundle) Layers(name string) []rules.Layer {
 	var all []rules.Layer
 	for _, main := range b.Mains() {
@@ -140,8 +139,8 @@ func (b *Bundle) Layers(name string) []rules.Layer {
 	return all
 }
 
-// Sum returns the hash of the files that the rules of b are read from: the same as [Status] has
-// it, and the same as for these files in a folder.
+// Sum returns the hash of the files that the rules of b are read from, as in [Status]: the same
+// files in a folder have the same hash.
 func (b *Bundle) Sum() string {
 	layers := b.Layers("bundle")
 	f, _ := rulefile.Join(layers, rulefile.Options{})
@@ -151,7 +150,7 @@ func (b *Bundle) Sum() string {
 	return joined(b.sums(layers, f.Layers))
 }
 
-// sums are the hashes of the files of that name, by layer.
+// sums returns the hashes of the files with these names, by layer.
 func (b *Bundle) sums(layers []rulefile.Layer, names [][]string) []string {
 	all := make([]string, len(layers))
 	for i := range layers {
@@ -172,20 +171,20 @@ func (b *Bundle) sums(layers []rulefile.Layer, names [][]string) []string {
 	return all
 }
 
-// sameFiles reports whether both have the same files, whatever they are called.
+// sameFiles reports whether both have the same files, whatever their revisions are called.
 func (b *Bundle) sameFiles(other *Bundle) bool {
 	return b != nil && other != nil && b.Main == other.Main && slices.Equal(b.Over, other.Over) && maps.EqualFunc(b.Files, other.Files, bytes.Equal)
 }
 
-// olderThan reports whether b is a former state of the source: its number is lower, and it was
-// not published later.
+// olderThan reports whether b is an earlier state of the source than other: its number is lower,
+// and it was not published later.
 func (b *Bundle) olderThan(other *Bundle) bool {
 	is, counts := number(b.Revision)
 	was, counted := number(other.Revision)
 	return counts && counted && is < was && !b.At.After(other.At)
 }
 
-// numbered is a revision that is a number, perhaps with a part of a hash behind it.
+// numbered matches a revision that is a number, optionally with part of a hash after it.
 var numbered = regexp.MustCompile(`^(\d+)(-[0-9a-f]{8})?$`)
 
 // number returns the number of a revision, and whether it has one.

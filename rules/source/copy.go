@@ -17,13 +17,13 @@ import (
 	"tidegate.dev/tidegate/internal/lang/durable"
 )
 
-// copies are the last good bundles of origins, on disk, and what to do where there are none.
+// copies are the last good bundles of origins, on disk, and what to do without them.
 type copies struct {
 	folder       string        // "" means they are not kept
-	handed       string        // where a predecessor has left its own; "" means nowhere
-	startTimeout time.Duration // how long the start waits for an origin that has no copy
+	handed       string        // where a predecessor has left its copies; "" means nowhere
+	startTimeout time.Duration // how long the start waits for an origin without a copy
 	openStart    bool
-	none         func() error       // puts it into force that there are no rules
+	none         func() error       // puts empty rules in force
 	told         string             // the last error that was logged
 	saved        map[string]*Bundle // by layer
 }
@@ -31,7 +31,7 @@ type copies struct {
 // savedBundle is a Bundle as it is written.
 type savedBundle struct {
 	Layer  string            `json:"layer"`
-	Sum    string            `json:"sum"` // of the files: what is cut short or changed is not used
+	Sum    string            `json:"sum"` // of the files: a copy that is cut short or changed is not used
 	Main   string            `json:"main,omitempty"`
 	Over   []string          `json:"over,omitempty"`
 	Files  map[string][]byte `json:"files"`
@@ -41,19 +41,19 @@ type savedBundle struct {
 
 const copyFormat = 1
 
-// maxCopy is above what the largest bundle takes in base64.
+// maxCopy is more than the largest bundle takes in base64.
 const maxCopy = MaxTotal*3/2 + 1<<20
 
 var notInName = regexp.MustCompile(`[^a-zA-Z0-9]+`)
 
-// copyName is the file of a layer: one that people recognise, and no other layer has.
+// copyName returns the file for a layer: a name that people recognise, and that is unique.
 func copyName(layer string) string {
 	h := sha256.Sum256([]byte(layer))
 	plain := notInName.ReplaceAllString(layer, "-")
 	return plain[:min(len(plain), 60)] + "-" + hex.EncodeToString(h[:6]) + ".rules"
 }
 
-// checksum is over all that a copy is read for.
+// checksum returns a hash of everything that is read from a copy.
 func (s *savedBundle) checksum() string {
 	plain := *s
 	plain.Sum = ""
@@ -104,7 +104,7 @@ func loadCopy(folder, layer string) (*Bundle, error) {
 	return b, nil
 }
 
-// load returns what was in force of a layer, nil if nobody knows.
+// load returns the last good bundle of a layer; nil if there is no copy.
 func (c *copies) load(layer string, log *slog.Logger) *Bundle {
 	for _, folder := range []string{c.handed, c.folder} {
 		if folder == "" {
@@ -121,7 +121,7 @@ func (c *copies) load(layer string, log *slog.Logger) *Bundle {
 	return nil
 }
 
-// keepCopies writes what is in force and came from its source.
+// keepCopies writes the bundles in force that came from their source.
 func (r *reloader) keepCopies() {
 	if r.copies.folder == "" {
 		return

@@ -10,9 +10,9 @@ import (
 	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
-// ReadBundle reads a rule file or a folder of them into a Bundle, with all that they include and
-// the lists that they name, and without anything else. It does not judge the rules; a file that
-// cannot be read is missing in the Bundle as well. Its Hash is set.
+// ReadBundle reads a rule file or a folder of them into a Bundle, with all includes and lists, and
+// nothing else. It does not validate the rules; a file that cannot be read is left out. It sets
+// Hash.
 func ReadBundle(name string) (*Bundle, error) {
 	texts := make(map[string][]byte)
 	open := bounded.Files(MaxFile)
@@ -40,13 +40,13 @@ func isFolder(name string) bool { return markOf(name).isDir() }
 
 var errAbsolute = errors.New("they name files by absolute paths, which lead elsewhere on another machine: name them from the folder of the rule file")
 
-// bundle returns the files as a Bundle. Its top is the folder that all of them are below.
+// bundle returns the files as a Bundle, whose top is the folder that contains all of them.
 func (p *diskPart) bundle() (*Bundle, error) {
 	base := p.root
 	if !p.folder {
 		base = filepath.Dir(p.root)
 	}
-	above := 0 // how many folders up the farthest file is
+	above := 0 // how many folders above base the farthest file is
 	names := make(map[string]string, len(p.files))
 	for name := range p.files {
 		rel := from(base, name)
@@ -81,7 +81,7 @@ func (p *diskPart) bundle() (*Bundle, error) {
 	return b, nil
 }
 
-// below returns base as seen from so many folders above it.
+// below returns the path of base relative to the folder that many levels above it.
 func below(base string, above int) (string, error) {
 	if above == 0 {
 		return "", nil
@@ -94,8 +94,8 @@ func below(base string, above int) (string, error) {
 	return filepath.Join(steps[max(len(steps)-above, 0):]...), nil
 }
 
-// Bundles returns the files that the rules in force were read from, a Bundle for each layer. The
-// error says why they cannot be handed on to another machine.
+// Bundles returns the files that the rules in force were read from, one Bundle for each layer. The
+// error says why other machines cannot use them.
 func (w *Watcher) Bundles() ([]*Bundle, error) {
 	r := w.reloader
 	r.mu.Lock()

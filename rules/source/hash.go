@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 )
 
-// hashed is a file by its name from the rule file or folder, so that machines which keep it
-// elsewhere agree.
+// hashed is a file with its name relative to the rule file or folder, so that machines that keep it
+// in different places get the same hash.
 type hashed struct {
 	name string
 	sum  [sha256.Size]byte

@@ -5,9 +5,9 @@ import (
 	"fmt"
 )
 
-// Joined returns the rules in force as one Bundle, for others who follow this process. If there
-// are several layers, each is in a folder of its own, and the Bundle has them as layers. The
-// error says why they cannot be handed on to another machine.
+// Joined returns the rules in force as one Bundle, for followers of this process. Several layers
+// are put in a folder each, and stay layers of the Bundle. The error says why other machines cannot
+// use them.
 func (w *Watcher) Joined() (*Bundle, error) {
 	all, err := w.Bundles()
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"tidegate.dev/tidegate/rules"
 )
 
-// jwksWatch has the keys of a URL fetched when that is due, and logs how it goes.
+// jwksWatch fetches the keys of a URL when that is due, and logs the outcome.
 type jwksWatch struct {
 	jwt  *rules.JWT
 	log  *slog.Logger
@@ -16,7 +16,7 @@ type jwksWatch struct {
 	done chan struct{}
 }
 
-// watchJWKS returns nil if there is no such URL.
+// watchJWKS returns nil if the keys are not from a URL.
 func watchJWKS(ctx context.Context, jwt *rules.JWT, log *slog.Logger) *jwksWatch {
 	if jwt == nil {
 		return nil
@@ -50,7 +50,7 @@ func (w *jwksWatch) run(ctx context.Context, was rules.JWKSStatus) {
 	}
 }
 
-// tell logs what is different: the begin and the end of an outage, not every try.
+// tell logs changes: the beginning and the end of an outage, not every attempt.
 func (w *jwksWatch) tell(was, is rules.JWKSStatus) {
 	switch {
 	case is.LastError != "" && was.LastError == "" && is.Keys == 0:

@@ -15,8 +15,8 @@ type keyWatch struct {
 	reloader *reloader
 }
 
-// loadKeys puts the API keys in force, if there are any. Rules find them there and do not
-// read their file, so that it is not one of the rules' own.
+// loadKeys puts the API keys in force, if there are any. Rules find them there and do not read the
+// file themselves, so it is not followed as a file of the rules.
 func loadKeys(o Options) error {
 	keys := o.Config.Trust.APIKeys
 	if keys == nil {
@@ -29,7 +29,7 @@ func loadKeys(o Options) error {
 	return err
 }
 
-// watchKeys follows the file of API keys, if there is one. The rules are in force by then.
+// watchKeys follows the file of API keys, if there is one. The rules have been loaded before.
 func (w *Watcher) watchKeys(ctx context.Context, o Options, p pace) error {
 	keys := o.Config.Trust.APIKeys
 	if keys == nil {
@@ -78,7 +78,7 @@ func (k *keyWatch) status() *APIKeysStatus {
 	return is
 }
 
-// logKeys says what is different, and what becomes of callers whose key is gone.
+// logKeys logs what has changed, and what happens to callers whose key is gone.
 func logKeys(log *slog.Logger, keys *rules.APIKeys, c rules.KeyChange, set *rules.Set) {
 	log.Info("API keys reloaded", "file", keys.File, "keys", keys.Len(),
 		"added", some(c.Added), "removed", some(c.Removed), "changed", some(c.Changed))
@@ -87,7 +87,7 @@ func logKeys(log *slog.Logger, keys *rules.APIKeys, c rules.KeyChange, set *rule
 	}
 }
 
-// some shows the first of many.
+// some returns the first of many texts.
 func some(texts []string) string {
 	if more := len(texts) - maxChanges; more > 0 {
 		return strings.Join(texts[:maxChanges], ", ") + fmt.Sprintf(" and %d more", more)

@@ -12,16 +12,17 @@ import (
 	"tidegate.dev/tidegate/rules"
 )
 
-// Layer is one of the places that rules come from. Those of several are joined: a later one
-// replaces what an earlier one has by the same name, where it says so.
+// Layer is one of several places that rules come from. Layers are joined: a later one can replace
+// what an earlier one has under the same name.
 type Layer struct {
 	// Name is a file or folder on disk; with an Origin it is not needed.
 	Name string
-	// Origin is where the layer comes from if it is not on disk. It is closed by who follows it.
+	// Origin is where the layer comes from if it is not on disk. Whoever follows the layer closes
+	// it.
 	Origin Origin
 }
 
-// name is what people call l.
+// name returns the name of l for people.
 func (l *Layer) name() string {
 	if l.Origin != nil {
 		return l.Origin.Name()
@@ -37,25 +38,25 @@ func layerNames(layers []Layer) string {
 	return strings.Join(names, ", ")
 }
 
-// part is what is in force of a layer.
+// part is the part of the rules in force that comes from one layer.
 type part struct {
 	Edition
 	since   time.Time
 	copied  bool // it comes from a copy
 	bundle  *Bundle
 	disk    diskPart
-	refused *Refusal // what is newer; nil means nothing
+	refused *Refusal // the newest revision, if it is not in force; nil means that it is
 }
 
-// diskPart are the files of a layer on disk.
+// diskPart has the files of a layer on disk.
 type diskPart struct {
 	root   string
 	folder bool
 	files  map[string][]byte
 }
 
-// startPollers begins to ask the origins, and returns when each has answered, or there is a copy
-// to begin with, or it takes too long.
+// startPollers starts the pollers. It returns when each has a bundle, or has failed and has a copy,
+// or after the start timeout.
 func (r *reloader) startPollers(ctx context.Context) {
 	for _, p := range r.pollers {
 		if p != nil {
@@ -76,8 +77,8 @@ func (r *reloader) startPollers(ctx context.Context) {
 		case <-ctx.Done():
 		}
 		for b, _ := p.now(); b == nil && p.kept == nil && ctx.Err() == nil; b, _ = p.now() {
-			// There is nothing else to begin with, so that a source that starts along with
-			// this process is waited for.
+			// There is no alternative, so it waits for a source that may be starting at the same
+			// time as this process.
 			select {
 			case <-r.arrived:
 				continue
@@ -94,7 +95,7 @@ func (r *reloader) startPollers(ctx context.Context) {
 	}
 }
 
-// stopPollers returns when no origin is asked any more.
+// stopPollers stops the pollers and waits until they have ended.
 func (r *reloader) stopPollers() {
 	for _, p := range r.pollers {
 		if p == nil {
@@ -107,7 +108,7 @@ func (r *reloader) stopPollers() {
 	}
 }
 
-// begin puts the first rules into force: the newest, or the last good copies if these are bad.
+// begin puts the first rules in force: the newest or, if these are bad, the last good copies.
 func (r *reloader) begin() error {
 	newest := r.readAll()
 	r.last = newest
@@ -140,7 +141,7 @@ func (r *reloader) begin() error {
 	return nil
 }
 
-// missingError is why there is no bundle of a source.
+// missingError says why there is no bundle of a source.
 type missingError struct {
 	name string
 	err  error
@@ -152,7 +153,7 @@ func (e *missingError) Error() string {
 
 func (e *missingError) Unwrap() error { return e.err }
 
-// readLayers reads all layers, those that are not on disk from the bundle that which gives.
+// readLayers reads all layers; which returns the bundles of those that are not on disk.
 func (r *reloader) readLayers(which func(*poller) (b *Bundle, copied bool)) reading {
 	roots, bundles, copied := make([]string, len(r.layers)), make([]*Bundle, len(r.layers)), make([]bool, len(r.layers))
 	var missing error
@@ -178,7 +179,7 @@ func (r *reloader) readLayers(which func(*poller) (b *Bundle, copied bool)) read
 	return read
 }
 
-// layersOf are the layers of a reading, for package rules.
+// layersOf returns the layers of a reading, for package rules.
 func (r *reloader) layersOf(v *view) []rulefile.Layer {
 	var all []rulefile.Layer
 	for i, l := range r.layers {
@@ -191,7 +192,7 @@ func (r *reloader) layersOf(v *view) []rulefile.Layer {
 	return all
 }
 
-// setParts notes what is in force, while mu is held.
+// setParts records what is in force. The caller holds mu.
 func (r *reloader) setParts(sums []string, now time.Time) {
 	parts := make([]part, len(r.layers))
 	for i := range r.layers {
@@ -211,8 +212,8 @@ func (r *reloader) setParts(sums []string, now time.Time) {
 	r.parts = parts
 }
 
-// renameParts notes that what is in force is the newest, perhaps under other names, while mu is
-// held.
+// renameParts records that what is in force is still the newest, perhaps under another revision.
+// The caller holds mu.
 func (r *reloader) renameParts() {
 	for i := range r.parts {
 		p, b := &r.parts[i], r.last.view.bundles[i]
@@ -230,7 +231,7 @@ func (r *reloader) renameParts() {
 	}
 }
 
-// refuseParts notes which layers have something newer that is not in force, while mu is held.
+// refuseParts records which layers have something newer that is not in force. The caller holds mu.
 func (r *reloader) refuseParts() {
 	if r.layers == nil || errors.As(r.last.err, new(*missingError)) {
 		return
@@ -260,7 +261,7 @@ func (r *reloader) refuseParts() {
 	}
 }
 
-// layerStatus is what there is to know of each layer.
+// layerStatus returns the status of each layer.
 func (r *reloader) layerStatus() []LayerStatus {
 	all := make([]LayerStatus, len(r.layers))
 	r.mu.Lock()

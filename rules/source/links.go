@@ -10,10 +10,10 @@ import (
 // mostLinks is where the kernel gives up as well.
 const mostLinks = 40
 
-// folders are the directories in which a change can make name lead to something
-// else: the one it is in, the one of every link on the way, and name itself if it
-// is a folder. Where the way ends early, it is the directory in which the next
-// step is missing. They are free of links, so each is named in one way only.
+// folders returns the directories in which a change can make name refer to something else: the one
+// it is in, the one of every link on the way, and name itself if it is a folder. If a step of the
+// path is missing, the last is the directory in which it is missing. They contain no links, so each
+// has one name only.
 func folders(name string) []string {
 	abs, err := filepath.Abs(name)
 	if err != nil {
@@ -63,8 +63,8 @@ func folders(name string) []string {
 	return found
 }
 
-// split gives the steps of a path. It must not be cleaned: a step back after a
-// link leaves the folder that the link leads to.
+// split returns the steps of a path. The path must not be cleaned first: ".." after a link leaves
+// the folder that the link points to.
 func split(path string) []string {
 	path = path[len(filepath.VolumeName(path)):]
 	return strings.FieldsFunc(path, func(c rune) bool { return c < 128 && os.IsPathSeparator(uint8(c)) })

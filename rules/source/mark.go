@@ -7,21 +7,20 @@ import (
 	"time"
 )
 
-// mark is what the file system says about a file: identity, time, size and mode. While it stays
-// the same, so does the content, unless the mark is young.
+// mark is what the file system says about a file: identity, time, size and mode. While the mark is
+// the same, the content is, too, unless the mark is young.
 type mark struct {
-	info fs.FileInfo // nil when the file cannot be opened
-	// young: it was changed so recently that a further change could carry the
-	// same time, which on some mounts has whole seconds.
+	info fs.FileInfo // nil if the file cannot be opened
+	// young: it was changed so recently that another change could have the same time, which on some
+	// mounts has whole seconds.
 	young bool
 }
 
 // ageOfTrust is longer than the coarsest resolution of file times (2 s on FAT).
 const ageOfTrust = 2500 * time.Millisecond
 
-// markOf opens the file: on a network mount a bare stat may be answered from a
-// cache for a minute, an open asks the server. It does not wait for the other
-// end of a pipe.
+// markOf opens the file: on a network mount, a bare stat may be answered from a cache for a minute,
+// while an open asks the server. It does not block on a pipe.
 func markOf(name string) mark {
 	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {

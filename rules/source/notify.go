@@ -8,14 +8,14 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// notifier asks the kernel to tell when something happens in the folders of the
-// rules. It is a help and not relied upon: on network mounts it tells nothing,
-// and there may be no more watches to have. What it misses is found by polling.
+// notifier asks the kernel to report changes in the folders of the rules. Nothing depends on it:
+// network mounts report nothing, and the number of watches is limited. Polling finds what it
+// misses.
 type notifier struct {
 	log  *slog.Logger
-	fs   *fsnotify.Watcher // nil means polling alone
+	fs   *fsnotify.Watcher // nil means that only polling is used
 	dirs map[string]os.FileInfo
-	full bool // it has been said that there are no more watches
+	full bool // it was logged that there are no more watches
 }
 
 func newNotifier(log *slog.Logger, on bool) *notifier {
@@ -32,7 +32,7 @@ func newNotifier(log *slog.Logger, on bool) *notifier {
 	return n
 }
 
-// events and errors are nil, and so never ready, when there are none to come.
+// events and errors return nil, which is never ready, if the kernel is not asked.
 func (n *notifier) events() <-chan fsnotify.Event {
 	if n.fs == nil {
 		return nil
@@ -47,8 +47,8 @@ func (n *notifier) errors() <-chan error {
 	return n.fs.Errors
 }
 
-// failed is told of an error of the kernel's reports. Lost events are an event;
-// after anything else, it goes on by polling.
+// failed handles an error of the kernel's notifications. An overflow counts as an event; after any
+// other error, only polling is used.
 func (n *notifier) failed(err error) {
 	if err == fsnotify.ErrEventOverflow {
 		return
@@ -57,8 +57,8 @@ func (n *notifier) failed(err error) {
 	n.close()
 }
 
-// watch asks for reports from these folders and no others. A folder that was
-// replaced by another of its name is asked for anew.
+// watch sets the folders to watch. A folder that was replaced by another of the same name is
+// watched anew.
 func (n *notifier) watch(dirs []string) {
 	if n.fs == nil {
 		return
@@ -76,7 +76,7 @@ func (n *notifier) watch(dirs []string) {
 	}
 }
 
-// lost reports whether a folder is gone or another one since watch.
+// lost reports whether a watched folder is gone or was replaced.
 func (n *notifier) lost() bool {
 	for dir := range n.dirs {
 		if !n.watches(dir) {
@@ -94,7 +94,7 @@ func (n *notifier) watches(dir string) bool {
 func (n *notifier) add(dir string) {
 	info, err := os.Lstat(dir)
 	if err != nil {
-		return // it went away; the next look takes the folder above
+		return // it went away; the next call takes the folder above
 	}
 	if err := n.fs.Add(dir); err != nil {
 		if !n.full {
@@ -106,7 +106,8 @@ func (n *notifier) add(dir string) {
 	n.dirs[dir] = info
 }
 
-// drop leaves out what Remove says: a folder that is gone is not watched either.
+// drop stops watching dir. It ignores errors of Remove: a folder that is gone is not watched
+// either.
 func (n *notifier) drop(dir string) {
 	if n.dirs[dir] == nil {
 		return

@@ -13,22 +13,21 @@ import (
 
 // Times of a poller.
 const (
-	firstRetry = 200 * time.Millisecond // after a failure, doubled by each further one
+	firstRetry = 200 * time.Millisecond // after a failure; doubled by each further one
 	lastRetry  = 10 * time.Second
-	shortest   = 200 * time.Millisecond // between two questions that changed nothing
+	shortest   = 200 * time.Millisecond // between two requests without a change
 	grace      = 2 * time.Second        // for an origin to return after its context has ended
-	overdue    = 30 * time.Second       // beyond the wait of a long poll, until an origin counts as silent
+	overdue    = 30 * time.Second       // how long after the wait of a long poll an origin counts as silent
 )
 
-// poller asks an Origin again and again, and keeps its newest bundle. Its goroutine alone asks the
-// origin.
+// poller polls an Origin and keeps its newest bundle. Only its goroutine uses the origin.
 type poller struct {
 	name    string
 	origin  Origin
 	log     *slog.Logger
 	silence time.Duration // of an origin before it counts as an error
-	arrived func()        // called when there is another newest bundle
-	wake    chan struct{} // somebody wants the origin to be asked now
+	arrived func()        // called when the newest bundle changes
+	wake    chan struct{} // makes it ask the origin now
 	tried   chan struct{} // closed after the first answer or error
 	done    chan struct{}
 	once    sync.Once // of tried
@@ -37,7 +36,7 @@ type poller struct {
 	kept    *Bundle   // a copy of what was in force before; nil means none. Set before run
 	newest  *Bundle   // under mu; nil means none yet
 	copied  bool      // under mu; newest is a copy from disk
-	reached time.Time // under mu
+	reached time.Time // when the origin last answered; under mu
 	err     error     // under mu
 	since   time.Time // of err; under mu
 }
@@ -49,12 +48,12 @@ func newPoller(l Layer, o *Options, arrived func()) *poller {
 	}
 }
 
-// run asks until ctx ends.
+// run polls until ctx ends.
 func (p *poller) run(ctx context.Context) {
 	defer close(p.done)
 	retry, told := firstRetry, false
-	// unsure: the origin failed, or what it has was not taken. It is asked for all of it again,
-	// which it answers at once, while it may wait long before it says that there is nothing new.
+	// unsure: the origin failed, or its bundle was not accepted. It is asked without a revision,
+	// and answers at once; otherwise it may wait long before it says that there is nothing new.
 	unsure := false
 	for ctx.Err() == nil {
 		start := time.Now()
@@ -92,10 +91,10 @@ func (p *poller) run(ctx context.Context) {
 	}
 }
 
-// jittered is a time from d/2 to d, so that a fleet does not come back all at once.
+// jittered returns a duration from d/2 to d, so that a fleet does not retry all at once.
 func jittered(d time.Duration) time.Duration { return d/2 + rand.N(d/2+1) }
 
-// sleep reports whether it was woken early.
+// sleep waits, and reports whether it was woken early.
 func (p *poller) sleep(ctx context.Context, d time.Duration) (woken bool) {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -108,15 +107,15 @@ func (p *poller) sleep(ctx context.Context, d time.Duration) (woken bool) {
 	return false
 }
 
-// answer is what an origin said; told: somebody wants it to be asked again at once.
+// answer is the answer of an origin; told: the poller was woken to ask again.
 type answer struct {
 	bundle *Bundle
 	err    error
 	told   bool
 }
 
-// ask asks the origin once. One that does not answer is an error at once, and is asked again
-// only when it has returned.
+// ask asks the origin once. If the origin does not return in time, that is an error, and it is
+// asked again only when it has returned.
 func (p *poller) ask(ctx context.Context, have string) answer {
 	asking, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -132,7 +131,7 @@ func (p *poller) ask(ctx context.Context, have string) answer {
 		select {
 		case a := <-result:
 			if (told || late) && a.err != nil {
-				a.err = nil // we have ended the call ourselves
+				a.err = nil // ask itself has ended the call
 				if late {
 					a.err = p.silent()
 				}
@@ -161,7 +160,8 @@ func (p *poller) silent() error {
 	return fmt.Errorf("it has not answered within %s", p.silence)
 }
 
-// take makes b the newest, unless it cannot be: told takes also what is older.
+// take makes b the newest bundle. It rejects an older revision, or other files under the same one,
+// unless told is set.
 func (p *poller) take(b *Bundle, told bool) error {
 	if err := b.Check(); err != nil {
 		return fmt.Errorf("what it has as revision %q cannot be used: %w", b.Revision, err)
@@ -213,14 +213,14 @@ func (p *poller) failed(err error) {
 	}
 }
 
-// now is the newest bundle, and whether it is a copy.
+// now returns the newest bundle, and whether it is a copy.
 func (p *poller) now() (b *Bundle, copied bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.newest, p.copied
 }
 
-// useCopy makes the copy the newest until the source has one.
+// useCopy makes the copy the newest bundle until the source has one.
 func (p *poller) useCopy() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -229,7 +229,7 @@ func (p *poller) useCopy() {
 	}
 }
 
-// copyOrNow is the copy, or the newest where there is none.
+// copyOrNow returns the copy or, without one, the newest bundle.
 func (p *poller) copyOrNow() (b *Bundle, copied bool) {
 	if p.kept != nil {
 		return p.kept, true
@@ -237,7 +237,7 @@ func (p *poller) copyOrNow() (b *Bundle, copied bool) {
 	return p.now()
 }
 
-// askSoon has the origin asked for what it has, whatever is known.
+// askSoon makes the poller ask the origin for its bundle, even if nothing has changed.
 func (p *poller) askSoon() {
 	select {
 	case p.wake <- struct{}{}:
@@ -245,7 +245,7 @@ func (p *poller) askSoon() {
 	}
 }
 
-// show fills in what is known of the source.
+// show fills in the status of the source.
 func (p *poller) show(s *LayerStatus) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -260,7 +260,7 @@ func (p *poller) show(s *LayerStatus) {
 	}
 }
 
-// missing is why there is no bundle.
+// missing returns why there is no bundle.
 func (p *poller) missing() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -11,15 +11,15 @@ import (
 	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
-// pace is how long the reloader waits for what. A change holds within poll +
-// quiet + settle and the time it takes to load, whether the kernel tells or not.
+// pace is the timing of the reloader. A change takes effect within poll + quiet + settle and the
+// time it takes to load, whether the kernel reports it or not.
 type pace struct {
-	poll       time.Duration // between two looks at the files
+	poll       time.Duration // between two checks of the files
 	quiet      time.Duration // without a further change, before a reload
-	most       time.Duration // that changes in a row can put it off
-	settle     time.Duration // that something doubtful has to stay as it is
-	badTimeout time.Duration // with something that is bad and keeps changing
-	silent     bool          // the kernel is not asked
+	most       time.Duration // how long further changes can delay a reload
+	settle     time.Duration // how long a doubtful state has to stay the same
+	badTimeout time.Duration // how long a bad state that keeps changing is tolerated
+	silent     bool          // kernel notifications are off
 }
 
 var usual = pace{
@@ -30,41 +30,41 @@ var usual = pace{
 	badTimeout: 2 * time.Second,
 }
 
-// reloader follows the files below a name, or several layers, and puts into force what loads. It
-// knows nothing of rules and keys: load reads them all through the view, and says how to
-// put them into force, or why they are no good.
+// reloader follows a file or folder, or several layers, and puts in force what loads. It knows
+// nothing about rules and keys: load reads them through the view, and returns a function that puts
+// them in force, or an error.
 type reloader struct {
 	name     string
 	what     string        // "rules", for the log
-	layers   []Layer       // nil means there is only name, on disk
-	pollers  []*poller     // of layers that are not on disk; nil for others
-	arrived  chan struct{} // one of them has another bundle
+	layers   []Layer       // nil means just name, on disk
+	pollers  []*poller     // by layer; nil for layers on disk
+	arrived  chan struct{} // a poller has another bundle
 	load     func(*view) (enforce func(), err error)
-	open     func(string) ([]byte, error) // nil means from disk
-	copies   copies                       // of what is in force and not on disk
-	onReload func()                       // called when the status shows it, but not of the first load
+	open     func(string) ([]byte, error) // nil reads from disk
+	copies   copies                       // of bundles in force
+	onReload func()                       // called when the status shows a reload, except the first load
 	onError  func(error)
 	log      *slog.Logger
 	pace     pace
 	notifier *notifier
-	again    chan struct{} // somebody wants the files to be read now
+	again    chan struct{} // the files have to be read now
 	stop     context.CancelFunc
 	done     chan struct{}
 
-	// Of the goroutine.
-	last     reading // the latest
-	force    *view   // what is in force was read from; nil means nothing is
+	// The following belong to the goroutine.
+	last     reading // the latest reading
+	force    *view   // what is in force was read from it; nil means that nothing is in force
 	started  bool
-	pending  bool      // last is doubtful, and waits to be looked at again
-	doubtful time.Time // since when there is no clear answer; zero means there is one
+	pending  bool      // last is doubtful, and will be checked again
+	doubtful time.Time // since when the state is doubtful; zero means that it is not
 
 	mu     sync.Mutex
 	status Status // under mu
-	err    error  // under mu; why what is in the files is not in force
-	parts  []part // under mu; of what is in force, by layer
+	err    error  // under mu; why the state of the files is not in force
+	parts  []part // under mu; what is in force, by layer
 }
 
-// reading is the outcome of a load.
+// reading is the result of reading all files.
 type reading struct {
 	view    *view
 	enforce func()
@@ -73,7 +73,7 @@ type reading struct {
 	at      time.Time
 }
 
-// start loads for the first time; if that fails, nothing is running.
+// start loads for the first time. If that fails, no goroutine is left running.
 func (r *reloader) start(ctx context.Context) error {
 	if r.open == nil {
 		r.open = bounded.Files(rulefile.MaxBytes)
@@ -93,24 +93,24 @@ func (r *reloader) start(ctx context.Context) error {
 	return nil
 }
 
-// onDisk reports whether there is a layer that the kernel can tell about.
+// onDisk reports whether there is a layer that the kernel can report about.
 func (r *reloader) onDisk() bool {
 	return len(r.layers) == 0 || slices.Contains(r.pollers, nil)
 }
 
-// signal is called by pollers.
+// signal wakes the reloader; pollers call it.
 func (r *reloader) signal() {
 	select {
 	case r.arrived <- struct{}{}:
-	default: // it is about to be seen
+	default: // it is already signalled
 	}
 }
 
-// readSoon has the files read even if nothing tells that they changed.
+// readSoon makes the reloader read the files even without a change.
 func (r *reloader) readSoon() {
 	select {
 	case r.again <- struct{}{}:
-	default: // it is about to be done
+	default: // it is already requested
 	}
 	for _, p := range r.pollers {
 		if p != nil {
@@ -135,7 +135,7 @@ func (r *reloader) run(ctx context.Context) {
 	due := time.NewTimer(time.Hour)
 	due.Stop()
 	defer due.Stop()
-	var first time.Time // change of those that are waited out
+	var first time.Time // the first of the changes that are waited out
 	stir := func() {
 		now := time.Now()
 		if first.IsZero() {
@@ -157,7 +157,7 @@ func (r *reloader) run(ctx context.Context) {
 			due.Stop()
 			r.readNow()
 		case <-r.arrived:
-			if first.IsZero() { // else it is read together with what is being written
+			if first.IsZero() { // otherwise it is read together with what is being written
 				due.Reset(0)
 			}
 		case <-poll.C:
@@ -173,10 +173,10 @@ func (r *reloader) run(ctx context.Context) {
 	}
 }
 
-// stirred reports whether the files differ from what was read last.
+// stirred reports whether the files differ from the last reading.
 func (r *reloader) stirred() bool { return r.hasArrived() || r.stirredOnDisk() }
 
-// hasArrived reports whether there is a bundle that was not read.
+// hasArrived reports whether there is a bundle that was not read yet.
 func (r *reloader) hasArrived() bool {
 	for i, p := range r.pollers {
 		if p == nil {
@@ -197,14 +197,13 @@ func (r *reloader) stirredOnDisk() bool {
 	return changed
 }
 
-// step does what is to be done about the files as they are now. again: look once
-// more after that long.
+// step handles the current state of the files. again is after how long to call it once more.
 func (r *reloader) step(now time.Time) (again time.Duration) {
 	if r.stirred() {
 		r.last = r.readAll()
 		r.follow()
 		r.pending = r.last.err != nil || r.last.view.lacks(r.force)
-		if r.pollers != nil { // a bundle is whole, and nobody is still writing it
+		if r.pollers != nil { // a bundle is complete: no file is still being written
 			r.pending = r.pending && r.force != nil && !r.last.view.sameOnDisk(r.force)
 		}
 		switch {
@@ -226,8 +225,8 @@ func (r *reloader) step(now time.Time) (again time.Duration) {
 	return 0
 }
 
-// readNow takes the files as they are, without a look at whether they changed and
-// whether somebody is still writing them.
+// readNow reads the files as they are, without checking whether they have changed or are still
+// being written.
 func (r *reloader) readNow() {
 	r.last = r.readAll()
 	r.follow()
@@ -238,7 +237,7 @@ func (r *reloader) readNow() {
 	r.settle()
 }
 
-// settle takes the last reading for what it is.
+// settle accepts the last reading, good or bad.
 func (r *reloader) settle() {
 	switch {
 	case r.last.err != nil:
@@ -262,7 +261,7 @@ func (r *reloader) readAll() reading {
 	return r.readLayers((*poller).now)
 }
 
-// follow has the kernel report from wherever the last reading has been.
+// follow sets the folders to watch, from all that the last reading has seen.
 func (r *reloader) follow() {
 	var dirs []string
 	for _, th := range r.last.view.order {
@@ -292,7 +291,7 @@ func (r *reloader) enforce() {
 	}
 }
 
-// fileNames are those of what is in force.
+// fileNames returns the names of the files in force.
 func (r *reloader) fileNames() []string {
 	names := r.force.fileNames()
 	for i, b := range r.force.bundles {
@@ -316,7 +315,7 @@ func (r *reloader) fail() {
 	r.onError(r.last.err)
 }
 
-// unchanged: what is in force is what is in the files, perhaps again.
+// unchanged records that the state of the files is what is in force, perhaps again.
 func (r *reloader) unchanged() {
 	r.mu.Lock()
 	failed := r.err != nil
@@ -329,7 +328,7 @@ func (r *reloader) unchanged() {
 	}
 }
 
-// now is the status, and why what is in the files is not in force.
+// now returns the status, and why the state of the files is not in force.
 func (r *reloader) now() (Status, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

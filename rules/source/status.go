@@ -6,41 +6,40 @@ import (
 	"tidegate.dev/tidegate/rules"
 )
 
-// Status is what there is to know about the rules in force and the files they
-// come from.
+// Status is the state of the rules in force and of the files they come from.
 type Status struct {
 	LoadedAt time.Time // when the rules in force were put into force
-	Files    []string  // they were read from, included ones, lists and keys too
-	Hash     string    // of the files of rules: the same on every machine that has the same, wherever they come from
-	Reloads  int       // how often other rules were put into force since the first
-	Failed   int       // how often what was in the files could not be
+	Files    []string  // the files they were read from, including includes, lists and keys
+	Hash     string    // of the files of rules: equal on all machines with equal files, wherever they come from
+	Reloads  int       // how often rules were replaced since the first load
+	Failed   int       // how often files could not be put in force
 	Layers   []LayerStatus
 	None     bool // there are no rules yet, and nothing is limited
 
-	// LastError says why what is in the files now is not in force; "" when it is.
+	// LastError says why the current state of the files is not in force; "" if it is.
 	LastError string
-	Problems  rules.Problems // the same, one by one
-	Since     time.Time      // when that began; zero when it has not
+	Problems  rules.Problems // the same as a list
+	Since     time.Time      // since when; zero if LastError is ""
 
 	APIKeys *APIKeysStatus    // nil if the rules trust no file of API keys
 	JWKS    *rules.JWKSStatus // nil if tokens are not verified by the keys of a URL
 }
 
-// LayerStatus is the same about one of the places that the rules come from.
+// LayerStatus is the state of one layer.
 type LayerStatus struct {
 	Name string `json:"name"`
-	// Edition is what is in force of it. A file or folder on disk has a Hash alone.
+	// Edition is the edition in force. A file or folder on disk has only a Hash.
 	Edition
 	Since    time.Time `json:"since,omitzero"` // when it was put into force
 	FromCopy bool      `json:"from_copy"`      // it was read from the last good copy, and the source has not confirmed it yet
 
-	// Origin: it is not on disk, and the fields below say how the source does.
+	// Origin: the layer is not on disk, and the fields below are about its source.
 	Origin     bool      `json:"origin"`
 	Reached    time.Time `json:"reached,omitzero"`     // when the source last answered; zero means not yet
-	Error      string    `json:"error,omitempty"`      // why it does not, or what is wrong with its answer
-	ErrorSince time.Time `json:"error_since,omitzero"` // when that began
+	Error      string    `json:"error,omitempty"`      // why it does not answer, or what is wrong with its answer
+	ErrorSince time.Time `json:"error_since,omitzero"` // since when
 
-	Refused *Refusal `json:"refused,omitempty"` // the newest that is not in force
+	Refused *Refusal `json:"refused,omitempty"` // the newest revision, if it is not in force
 }
 
 // Refusal is a revision that could not be put into force.
@@ -51,12 +50,12 @@ type Refusal struct {
 	Problems rules.Problems `json:"problems,omitempty"`
 }
 
-// Behind reports whether something else may be in force than the newest that the source has.
+// Behind reports whether the newest revision of the source may not be in force.
 func (l *LayerStatus) Behind() bool {
 	return l.FromCopy || l.Error != "" || l.Refused != nil || l.Origin && l.Revision == ""
 }
 
-// APIKeysStatus is the same about the file of API keys.
+// APIKeysStatus is the state of the file of API keys.
 type APIKeysStatus struct {
 	File      string    `json:"file"`
 	Keys      int       `json:"keys"` // in force

@@ -10,24 +10,24 @@ import (
 	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
-// thing is what a reading of the rules asks for: a file, a folder, or the names
-// that fit a pattern.
+// thing is what a reading of the rules asks for: a file, a folder, or the names that match a
+// pattern.
 type thing struct {
 	name    string
 	pattern bool
 }
 
-// item is what a thing was when it was looked at.
+// item is the state of a thing when it was read.
 type item struct {
-	mark  mark // taken before the content was: if it is old, the content is looked at again
+	mark  mark // taken before the content was read: if it changes, the content is read again
 	sum   [sha256.Size]byte
 	size  int
 	err   error
-	data  []byte   // of a file; kept while reading, so that nobody sees two versions of it
+	data  []byte   // of a file; kept during the reading, so that it never sees two versions
 	names []string // of a folder or a pattern
 }
 
-// look reads what is there now.
+// look reads the current state of the thing.
 func (th thing) look(open func(string) ([]byte, error)) *item {
 	it := &item{}
 	if th.pattern {
@@ -48,7 +48,7 @@ func (th thing) look(open func(string) ([]byte, error)) *item {
 	return it
 }
 
-// ruleFiles are the names of the entries that a rule folder is made of.
+// ruleFiles returns the names of the entries that belong to a rule folder.
 func ruleFiles(folder string) ([]string, error) {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
@@ -63,7 +63,7 @@ func ruleFiles(folder string) ([]string, error) {
 	return names, nil
 }
 
-// holds reports whether th is sure to be as it was, by a look from outside.
+// holds reports whether th is certainly unchanged, without reading its content.
 func (it *item) holds(th thing) bool {
 	return !th.pattern && it.err == nil && !it.mark.young && it.mark.same(markOf(th.name))
 }
@@ -75,7 +75,7 @@ func (it *item) equal(other *item) bool {
 	return it.sum == other.sum && it.mark.isDir() == other.mark.isDir()
 }
 
-// folders are those in which a change can make th something else.
+// folders returns the folders in which a change can affect th.
 func (th thing) folders() []string {
 	if !th.pattern {
 		return folders(th.name)

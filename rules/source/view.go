@@ -7,9 +7,9 @@ import (
 	"sync/atomic"
 )
 
-// view is what one reading of the rules saw: every file that was asked for, with
-// the hash of its content or why there is none, and which files there were where
-// a pattern or a folder was asked for. It can tell whether all of that is still so.
+// view is what one reading of the rules has seen: every file that was asked for, with the hash of
+// its content or the error, and which files there were for a pattern or in a folder. It can tell
+// whether all of that is still the same.
 type view struct {
 	roots   []string  // the rule files or folders of layers; "" for one that is not on disk
 	bundles []*Bundle // of layers that are not on disk; nil for others
@@ -17,13 +17,13 @@ type view struct {
 	open    func(name string) ([]byte, error)
 	order   []thing
 	seen    map[thing]*item
-	over    atomic.Bool // the reading is
+	over    atomic.Bool // set when the reading has ended
 	rules   [][]string  // the files that the rules were read from, by layer; nil if they were not
-	parts   [][]string  // the same, where a bundle has several layers by each of these
+	parts   [][]string  // the same, split by the layers within bundles
 }
 
-// newView begins a reading of the rules in roots and bundles. It looks at the roots themselves,
-// so that a rule file that is not there is missed too.
+// newView begins a reading of the rules in roots and bundles. It looks at the roots themselves, so
+// that a missing rule file is noticed, too.
 func newView(roots []string, bundles []*Bundle, open func(string) ([]byte, error)) *view {
 	v := &view{bundles: bundles, open: open, seen: map[thing]*item{}}
 	for _, name := range roots {
@@ -36,8 +36,8 @@ func newView(roots []string, bundles []*Bundle, open func(string) ([]byte, error
 	return v
 }
 
-// readFile is what the reading reads files with. Whoever keeps it longer than
-// that reads past the view.
+// readFile reads a file for the reading. After the reading has ended, it reads from disk without
+// recording.
 func (v *view) readFile(name string) ([]byte, error) {
 	if v.over.Load() {
 		return v.open(name)
@@ -52,7 +52,7 @@ func (v *view) readFile(name string) ([]byte, error) {
 	return it.data, nil
 }
 
-// glob is what the reading finds files with.
+// glob finds files for the reading.
 func (v *view) glob(pattern string) ([]string, error) {
 	it := v.look(thing{name: pattern, pattern: true})
 	return it.names, it.err
@@ -68,7 +68,7 @@ func (v *view) look(th thing) *item {
 	return it
 }
 
-// end ends the reading and lets go of what was read.
+// end ends the reading and releases the content.
 func (v *view) end() {
 	v.over.Store(true)
 	for _, it := range v.seen {
@@ -76,8 +76,8 @@ func (v *view) end() {
 	}
 }
 
-// texts are the files on disk that the rules were read from, by layer. It is asked before the
-// reading ends.
+// texts returns the files on disk that the rules were read from, by layer. It has to be called
+// before end.
 func (v *view) texts() []map[string][]byte {
 	all := make([]map[string][]byte, len(v.rules))
 	for i, names := range v.rules {
@@ -94,8 +94,8 @@ func (v *view) texts() []map[string][]byte {
 	return all
 }
 
-// changed reports whether another reading would see something else. moved: links
-// may lead elsewhere now, even if the content is the same.
+// changed reports whether another reading would see something else. moved: links may lead elsewhere
+// now, even if the content is the same.
 func (v *view) changed() (changed, moved bool) {
 	for _, th := range v.order {
 		was := v.seen[th]
@@ -113,9 +113,8 @@ func (v *view) changed() (changed, moved bool) {
 	return false, moved
 }
 
-// lacks reports whether a file that other had is empty here, or was not asked
-// for. It may be on its way back: editors empty a file, or take it away, before
-// they write it.
+// lacks reports whether a file that other had is empty here, or was not asked for. It may only be
+// about to be written: editors truncate or remove a file first.
 func (v *view) lacks(other *view) bool {
 	if other == nil {
 		return false
@@ -128,7 +127,7 @@ func (v *view) lacks(other *view) bool {
 	return false
 }
 
-// files are those that were asked for, in order.
+// files returns the files that were asked for, in order.
 func (v *view) files() []thing {
 	var all []thing
 	for _, th := range v.order {
@@ -160,7 +159,7 @@ func (v *view) same(other *view) bool {
 	return true
 }
 
-// sameOnDisk is same without the layers that are not on disk.
+// sameOnDisk is same for the layers on disk alone.
 func (v *view) sameOnDisk(other *view) bool {
 	files := v.files()
 	if !slices.Equal(files, other.files()) {
@@ -174,7 +173,7 @@ func (v *view) sameOnDisk(other *view) bool {
 	return true
 }
 
-// base is the folder that the files of a layer on disk are named from.
+// base returns the folder that file names of a layer on disk are relative to.
 func (v *view) base(layer int) string {
 	root := v.roots[layer]
 	if v.seen[thing{name: root}].mark.isDir() {
@@ -183,7 +182,8 @@ func (v *view) base(layer int) string {
 	return filepath.Dir(root)
 }
 
-// setRules notes the files that the rules were read from, by layer and by the layers of bundles.
+// setRules records the files that the rules were read from, by layer and by the layers within
+// bundles.
 func (v *view) setRules(parts [][]string) {
 	v.rules, v.parts = make([][]string, len(v.bundles)), parts
 	for i, b := range v.bundles {
@@ -196,7 +196,7 @@ func (v *view) setRules(parts [][]string) {
 	}
 }
 
-// hashes stand for the content of the files of each layer, and of all together.
+// hashes returns a hash for the files of each layer, and one for all together.
 func (v *view) hashes(layers []Layer) (sums []string, all string) {
 	sums = make([]string, len(v.rules))
 	var each []string
@@ -217,7 +217,7 @@ func (v *view) hashes(layers []Layer) (sums []string, all string) {
 	return sums, joined(each)
 }
 
-// sum stands for the content of files on disk.
+// sum returns a hash of files on disk.
 func (v *view) sum(layer int, names []string) string {
 	var files []hashed
 	for _, name := range names {

@@ -43,34 +43,34 @@ import (
 
 // Options of [Watch] and [Follow]. The zero value is fine.
 type Options struct {
-	// Config is what the rules are loaded with. Its ReadFile, if there is one, reads
-	// files that exist on disk: that is where changes are looked for.
+	// Config is what the rules are loaded with. If it has a ReadFile, that must read files that
+	// exist on disk: changes are looked for there.
 	Config rules.Config
-	// Log is told of reloads, failures and warnings; nil means slog.Default.
+	// Log gets reloads, failures and warnings; nil means slog.Default.
 	Log *slog.Logger
-	// OnWarnings is told what is doubtful about rules that are about to be put into force,
-	// the first ones included, also if that is nothing; nil logs it.
+	// OnWarnings is called with the warnings about rules before they come into force, the first
+	// ones included, even if there are none; nil logs them.
 	OnWarnings func(rules.Problems)
-	// OnReload is called after other rules were put into force.
+	// OnReload is called after other rules came into force.
 	OnReload func(old, new *rules.Set)
-	// OnError is called once for everything that could not be put into force, with
-	// a *rules.LoadError. None of them may call Close.
+	// OnError is called once for everything that could not be put in force, with a
+	// *rules.LoadError. None of these functions may call Close.
 	OnError func(error)
 
-	// Copy is a folder for the last files of each origin that were in force: the next process
-	// begins with them if the origin does not answer, or if what it has is bad. "" keeps none.
+	// Copy is a folder for the last good files of each origin: the next process begins with them if
+	// the origin does not answer, or has bad rules. "" keeps none.
 	Copy string
-	// Handed is a folder in which a process that this one takes over from has left the same, by
-	// [Watcher.KeepCopies]. It goes before Copy.
+	// Handed is a folder with such files from the process that this one takes over from, written by
+	// [Watcher.KeepCopies]. It takes precedence over Copy.
 	Handed string
-	// Open: where an origin does not answer at the start and there is no copy, or what it has is
-	// bad, begin without rules, so that nothing is limited until there are some. Otherwise Follow
+	// Open: if an origin does not answer at the start, or has bad rules, and there is no copy,
+	// begin without rules, so that nothing is limited until there are some. Otherwise Follow
 	// returns an error.
 	Open bool
 	// StartTimeout is how long Follow waits for origins that have no copy; 0 means 10 seconds.
 	StartTimeout time.Duration
-	// Wait is how long origins wait for news before they answer that there are none; 0 means a
-	// minute. One that says nothing for half a minute longer is shown as failing.
+	// Wait is how long origins wait for changes before they answer that there are none; 0 means a
+	// minute. An origin that is silent for half a minute longer is shown as failing.
 	Wait time.Duration
 }
 
@@ -78,7 +78,7 @@ type Options struct {
 type Watcher struct {
 	live     *rules.Live
 	reloader *reloader
-	keys     *keyWatch  // of API keys; nil if there are none
+	keys     *keyWatch  // nil if there are none
 	jwks     *jwksWatch // of the keys of a URL; nil if there are none
 }
 
@@ -156,7 +156,7 @@ func follow(ctx context.Context, layers []Layer, o Options, p pace) (*Watcher, e
 	return w, nil
 }
 
-// fill sets what is not said.
+// fill sets defaults.
 func (o *Options) fill() {
 	if o.Log == nil {
 		o.Log = slog.Default()
@@ -180,7 +180,7 @@ func closeAll(layers []Layer) {
 // maxChanges is how many changes of counters a reload logs.
 const maxChanges = 20
 
-// logChanges logs what becomes of counters, the first of them each in a line.
+// logChanges logs what happens to counters: the first changes, one per line.
 func logChanges(log *slog.Logger, changes []rules.Change) {
 	for _, c := range changes[:min(len(changes), maxChanges)] {
 		log.Info("counters of a limit do not simply continue", "change", c.String())
@@ -198,8 +198,8 @@ func logReload(log *slog.Logger, name string, old, set *rules.Set) {
 // maxWarnings is how many warnings are logged for one version of the rules.
 const maxWarnings = 20
 
-// warn tells what is doubtful about set: above all, what a rule counts by and nobody is
-// trusted to say.
+// warn reports the warnings of set: most important, what a rule counts by although nothing verifies
+// it.
 func (o *Options) warn(set *rules.Set) {
 	all := set.Warnings()
 	if o.OnWarnings != nil {
@@ -222,10 +222,10 @@ func (w *Watcher) enforce(set *rules.Set) {
 	w.live.Swap(set)
 }
 
-// Live is the rules in force: what a Gate asks.
+// Live returns the rules in force, for a Gate.
 func (w *Watcher) Live() *rules.Live { return w.live }
 
-// Status says what is in force and how the last reload went.
+// Status returns the state of the rules in force and of the last reload.
 func (w *Watcher) Status() Status {
 	s, err := w.reloader.now()
 	s.Files = slices.Clone(s.Files)
@@ -241,8 +241,8 @@ func (w *Watcher) Status() Status {
 	return s
 }
 
-// Reload has the files read again soon, even if nothing tells that they changed. It does
-// not wait for that; how it went is logged and shown by Status.
+// Reload makes the files be read again soon, even without a change. It does not wait; the result is
+// logged and shown by Status.
 func (w *Watcher) Reload() {
 	w.reloader.readSoon()
 	if w.keys != nil {
@@ -250,8 +250,8 @@ func (w *Watcher) Reload() {
 	}
 }
 
-// Close stops following the files; the rules in force stay. It returns when
-// nothing runs any more.
+// Close stops following the files; the rules in force stay. It returns when all goroutines have
+// ended.
 func (w *Watcher) Close() {
 	w.reloader.close()
 	w.keys.close()

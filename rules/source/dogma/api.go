@@ -24,13 +24,13 @@ type entry struct {
 	Revision int             `json:"revision"`
 }
 
-// watched is the answer to a watch. One for a pattern has no entry.
+// watched is the answer to a watch. If a pattern was watched, it has no entry.
 type watched struct {
 	Revision int    `json:"revision"`
 	Entry    *entry `json:"entry"`
 }
 
-// apiError is what the server says has gone wrong.
+// apiError is an error that the server reports.
 type apiError struct {
 	status    int
 	exception string // the last part of the name of its class; "" if it does not say
@@ -39,7 +39,7 @@ type apiError struct {
 
 func (e *apiError) Unwrap() error { return e.error }
 
-// missing reports whether err says that there is no such file, and nothing else is wrong.
+// missing reports whether err says just that the file does not exist.
 func missing(err error) bool {
 	var e *apiError
 	return errors.As(err, &e) && e.status == http.StatusNotFound && (e.exception == "EntryNotFoundException" || e.exception == "")
@@ -62,7 +62,7 @@ func (e *entry) text() ([]byte, error) {
 	case e.Type == "TEXT":
 		return nil, fmt.Errorf("the entry %s is of type TEXT, and its content is not text", e.Path)
 	}
-	var lines bytes.Buffer // so that mistakes have a line
+	var lines bytes.Buffer // on several lines, so that problems have line numbers
 	if err := json.Indent(&lines, e.Content, "", "  "); err != nil {
 		return nil, err
 	}
@@ -70,9 +70,9 @@ func (e *entry) text() ([]byte, error) {
 	return lines.Bytes(), nil
 }
 
-// watch asks for the newest entry at path, as soon as that has changed since a revision. It
-// returns nil if there was no change for as long as wait. A file that is missing is waited for,
-// unless notify is set: then the error says so.
+// watch waits until the entry at a path has changed since a revision, and returns the newest. It
+// returns nil if there was no change within wait. It also waits for a missing file, unless notify
+// is set: then it returns an error.
 func (s *Source) watch(ctx context.Context, at string, since int, wait time.Duration, notify bool) (*watched, time.Duration, error) {
 	q := web.Request{URL: s.contents(at, 0), Header: http.Header{}, Wait: wait, Max: feed.MaxBody}
 	q.Header.Set("If-None-Match", strconv.Itoa(since))
@@ -98,7 +98,7 @@ func (s *Source) watch(ctx context.Context, at string, since int, wait time.Dura
 	return &w, a.Took, nil
 }
 
-// get returns the entry at path as of a revision.
+// get returns the entry at a path, as of a revision.
 func (s *Source) get(ctx context.Context, at string, revision int) (*entry, error) {
 	a, err := s.do(ctx, at, web.Request{URL: s.contents(at, revision), Max: feed.MaxBody})
 	if err != nil {
@@ -130,7 +130,7 @@ func (s *Source) find(ctx context.Context, pattern string, revision int) (all []
 	return all, s.decode(pattern, a, &all)
 }
 
-// contents is the URL of a file or pattern, as of a revision; 0 is not named.
+// contents returns the URL of a file or pattern, as of a revision; 0 leaves the revision out.
 func (s *Source) contents(at string, revision int) *url.URL {
 	u := *s.api
 	escaped := make([]string, 0, 8)
@@ -145,7 +145,7 @@ func (s *Source) contents(at string, revision int) *url.URL {
 	return &u
 }
 
-// do sends a request and makes an error of every answer that is none.
+// do sends a request, and returns an error for every answer that is not a success.
 func (s *Source) do(ctx context.Context, what string, q web.Request) (*web.Answer, error) {
 	if q.Header == nil {
 		q.Header = http.Header{}
@@ -177,7 +177,7 @@ func (s *Source) decode(what string, a *web.Answer, to any) error {
 	return nil
 }
 
-// oneLine is text for a log.
+// oneLine returns text as one line for a log.
 func oneLine(text string) string {
 	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "?")), " ")
 	if r := []rune(text); len(r) > 300 {

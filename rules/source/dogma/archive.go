@@ -53,7 +53,7 @@ func (s *Source) History(ctx context.Context) ([]source.Edition, error) {
 	return s.commits(ctx, strconv.Itoa(newest), source.Kept)
 }
 
-// commits lists the last revisions, up to one and the newest first, that changed the rules.
+// commits lists the last revisions that changed the rules, from upTo backwards.
 func (s *Source) commits(ctx context.Context, upTo string, most int) ([]source.Edition, error) {
 	u := s.api.JoinPath("commits", upTo)
 	u.RawQuery = url.Values{"path": {s.folder + everything}, "to": {strconv.Itoa(first)}, "maxCommits": {strconv.Itoa(most)}}.Encode()
@@ -123,7 +123,7 @@ func (s *Source) Publish(ctx context.Context, b *source.Bundle, expected string)
 		return "", source.ErrConflict
 	}
 	base := newest
-	if was.revision > 0 { // others may have pushed to the repository what is not ours
+	if was.revision > 0 { // other commits to the repository may be newer
 		if base, err = s.head(ctx); err != nil {
 			return "", err
 		}
@@ -140,7 +140,7 @@ func (s *Source) Publish(ctx context.Context, b *source.Bundle, expected string)
 	if err != nil {
 		return "", err
 	}
-	if len(changes) == 0 { // whatever else was committed to the repository since
+	if len(changes) == 0 { // only files that are not ours were changed since
 		return expected, nil
 	}
 	var push struct {
@@ -178,8 +178,8 @@ func (s *Source) Publish(ctx context.Context, b *source.Bundle, expected string)
 	return strconv.Itoa(done.Revision), nil
 }
 
-// unchanged reports whether the files are those of an earlier revision still: the history calls
-// them by the commit that changed them last, and the repository may have had others since.
+// unchanged reports whether the files are still those of an earlier revision: the history lists
+// only commits that changed them, and the repository may have later ones.
 func (s *Source) unchanged(ctx context.Context, is *snapshot, since string) bool {
 	n, err := number(since)
 	if err != nil || is.revision == 0 {
@@ -189,14 +189,14 @@ func (s *Source) unchanged(ctx context.Context, is *snapshot, since string) bool
 	return err == nil && maps.EqualFunc(is.bundle.Files, was.bundle.Files, bytes.Equal)
 }
 
-// changes are what makes is of was.
+// changes returns the changes that turn was into is.
 func (s *Source) changes(was, is map[string][]byte) (all []change, err error) {
 	for _, name := range slices.Sorted(maps.Keys(is)) {
 		if string(was[name]) == string(is[name]) && was[name] != nil {
 			continue
 		}
 		c := change{Path: s.folder + name, Type: "UPSERT_TEXT", Content: string(is[name])}
-		if path.Ext(name) == ".json" { // which the server wants to be JSON
+		if path.Ext(name) == ".json" { // the server requires valid JSON
 			c.Type, c.Content = "UPSERT_JSON", json.RawMessage(is[name])
 			if !json.Valid(is[name]) {
 				return nil, fmt.Errorf("%s is not JSON, and Central Dogma takes no other file of that name", name)

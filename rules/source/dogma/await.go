@@ -8,8 +8,8 @@ import (
 	"tidegate.dev/tidegate/internal/lang/sleep"
 )
 
-// await returns the revision in which a file has changed since was; 0 if none has for as long as
-// the server is asked to wait.
+// await returns the revision in which a file has changed since was; 0 if none has within the wait
+// that the server is asked for.
 func (s *Source) await(caller context.Context, was *snapshot) (revision int, err error) {
 	ctx, cancel := context.WithCancel(caller)
 	defer cancel()
@@ -30,7 +30,7 @@ func (s *Source) await(caller context.Context, was *snapshot) (revision int, err
 	return revision, err
 }
 
-// follow watches one file, or those that match a pattern.
+// follow watches a file, or those that match a pattern, and calls tell with the result.
 func (s *Source) follow(ctx context.Context, was *snapshot, w wanted, until time.Time, tell func(int, error)) {
 	for time.Until(until) > 0 {
 		is, took, err := s.watch(ctx, s.folder+w.name, was.revision, time.Until(until), !w.missing && !w.pattern)

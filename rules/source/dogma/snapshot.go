@@ -15,10 +15,10 @@ import (
 	"tidegate.dev/tidegate/rules/source/feed"
 )
 
-// parallel is how many files are fetched at once, and how many are watched by a request each.
+// parallel is how many files are fetched at once, and how many are watched with a request each.
 const parallel = 8
 
-// snapshot is what the repository had at a revision.
+// snapshot is the rule set as of a revision of the repository.
 type snapshot struct {
 	revision int
 	bundle   *source.Bundle
@@ -36,11 +36,11 @@ type wanted struct {
 // errEmpty is the cause when a folder has nothing in it.
 var errEmpty = errors.New("has no files")
 
-// soon is how long to wait for what is there already: the server calls whatever there is a change
-// since the first revision.
+// soon is how long to wait for something that is there already: since the first revision there is
+// always a change, so the server answers at once.
 const soon = time.Second
 
-// current returns what the repository has now.
+// current returns the current rule set.
 func (s *Source) current(ctx context.Context) (*snapshot, error) {
 	revision, err := s.newestRevision(ctx)
 	if err != nil {
@@ -50,8 +50,8 @@ func (s *Source) current(ctx context.Context) (*snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A server may call a file by the revision that it was last changed in. Others may have
-	// changed later.
+	// The server may answer with the revision that last changed one file. Another may have changed
+	// later.
 	if latest := s.latest(ctx, is); latest > revision {
 		is, err = s.collect(ctx, latest)
 	}
@@ -80,7 +80,7 @@ func (s *Source) newestRevision(ctx context.Context) (int, error) {
 	return revision, err
 }
 
-// head is the newest revision of the repository; 0 if the server does not tell.
+// head returns the newest revision of the repository; 0 if the server does not say.
 func (s *Source) head(ctx context.Context) (int, error) {
 	if s.main != "" {
 		e, err := s.get(ctx, s.folder+s.main, newest)
@@ -99,8 +99,8 @@ func (s *Source) head(ctx context.Context) (int, error) {
 	return all[0].Revision, nil
 }
 
-// latest is the highest revision that the server names for the files of a snapshot; those that
-// it does not tell about are watched anyway.
+// latest returns the highest revision that the server names for the files of a snapshot; files
+// without an answer are watched anyway.
 func (s *Source) latest(ctx context.Context, is *snapshot) int {
 	watch := is.toWatch()
 	found := make([]int, len(watch))
@@ -122,7 +122,7 @@ func (s *Source) latest(ctx context.Context, is *snapshot) int {
 // everything is the pattern of all files of the folder.
 const everything = "**"
 
-// toWatch are the files to watch, or all at once if these are many.
+// toWatch returns the files to watch, or a pattern for all of them if they are many.
 func (is *snapshot) toWatch() []wanted {
 	if len(is.watch) <= parallel {
 		return is.watch
@@ -161,7 +161,7 @@ func (s *Source) collect(ctx context.Context, revision int) (*snapshot, error) {
 	return is, nil
 }
 
-// collector gathers the files of one revision.
+// collector fetches the files of one revision.
 type collector struct {
 	s        *Source
 	revision int
@@ -173,7 +173,7 @@ type collector struct {
 	err   error
 }
 
-// fetch fetches files, some at a time.
+// fetch fetches files, up to parallel at a time.
 func (c *collector) fetch(ctx context.Context, next []wanted) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -246,8 +246,8 @@ func (c *collector) fetchOne(ctx context.Context, w wanted) error {
 	return nil
 }
 
-// more are the files that were referred to and not asked for yet. Those outside of the folder
-// are left out: the rules that name them are refused, with the line.
+// more returns the files that are referred to and were not fetched yet. Files outside of the folder
+// are left out: the rules that name them are rejected, with the line.
 func (c *collector) more() (next []wanted) {
 	for _, r := range c.refer {
 		is := func(w wanted) bool { return w.name == r.Name }

@@ -1,4 +1,4 @@
-// Package dogma gets rules from Central Dogma, LINE's configuration server, and publishes them
+// Package dogma reads rules from Central Dogma, LINE's configuration server, and publishes them
 // there.
 //
 //	s, err := dogma.New(dogma.Options{URL: "dogma://dogma.example:36462/PROJECT/REPO/limits/rules.yaml"})
@@ -46,17 +46,17 @@ const (
 	// DefaultWait is the default of [Options.Wait].
 	DefaultWait = time.Minute
 	defaultPort = "36462"
-	// maxRest is how long Next waits for a server that is busy, before it says so.
+	// maxRest is how long Next waits for a busy server before it returns an error.
 	maxRest = 10 * time.Second
-	// first is the revision of an empty repository: whatever there is has changed since.
+	// first is the revision of an empty repository: all content is a change since.
 	first = 1
-	// newest stands for the revision that is the newest.
+	// newest is the revision number that means the newest.
 	newest = -1
 )
 
-// pace is how often a server is asked.
+// pace is how often the server is asked.
 type pace struct {
-	poll   time.Duration // between two answers that were given at once
+	poll   time.Duration // after an answer that came at once
 	spread time.Duration // between two bundles
 }
 
@@ -68,17 +68,17 @@ type Source struct {
 	pace   pace
 	name   string
 	api    *url.URL // of the repository
-	folder string   // that names of files are relative to; it ends in a slash
-	main   string   // the rule file in it; "" for all
+	folder string   // folder that file names are relative to, with a slash at the end
+	main   string   // rule file in the folder; "" means all
 	client *web.Client
 	rest   web.Rest
-	now    *snapshot // nil means not known
-	last   time.Time // a bundle was returned
+	now    *snapshot // nil means unknown
+	last   time.Time // when Next last returned a bundle
 }
 
 var _ source.Archive = (*Source)(nil)
 
-// New returns a source. The error is about the options; nothing was asked yet.
+// New returns a source. The error is about the options; the server is not asked yet.
 func New(o Options) (*Source, error) {
 	u, err := url.Parse(o.URL)
 	const want = "want dogma://HOST:36462/PROJECT/REPO/PATH, or dogmas:// for TLS"
@@ -153,7 +153,7 @@ func (s *Source) next(ctx context.Context, have string) (*source.Bundle, error) 
 		return is.bundle, nil
 	}
 	revision, err := s.await(ctx, s.now)
-	if lostRevision(err) { // the repository was made anew: begin again
+	if lostRevision(err) { // the repository was created again: start over
 		s.now = nil
 	}
 	if err != nil {
@@ -168,14 +168,14 @@ func (s *Source) next(ctx context.Context, have string) (*source.Bundle, error) 
 	}
 	s.now = is
 	s.describe(ctx, is)
-	if is.bundle.Revision == have { // a file that is missing was looked for again
+	if is.bundle.Revision == have { // only a missing file was looked for again
 		return nil, nil
 	}
 	return is.bundle, nil
 }
 
-// verify looks whether the server still has the same files by the number that is known: one that
-// was restored from a backup counts its commits anew, and a watch since that number sees nothing.
+// verify checks that the server still has the same files for the known revision: a server restored
+// from a backup reuses revision numbers, and a watch from that number would see no change.
 func (s *Source) verify(ctx context.Context, was *snapshot) error {
 	is, err := s.collect(ctx, was.revision)
 	if lostRevision(err) {
@@ -187,7 +187,7 @@ func (s *Source) verify(ctx context.Context, was *snapshot) error {
 	return err
 }
 
-// describe adds who made a revision and why, if the server tells soon.
+// describe adds the author and the reason of a revision, if the server answers in time.
 func (s *Source) describe(ctx context.Context, is *snapshot) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()

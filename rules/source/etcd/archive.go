@@ -17,15 +17,15 @@ import (
 	"tidegate.dev/tidegate/rules/source"
 )
 
-// Publish implements [source.Archive]. All files are written by one transaction, whose size
-// etcd limits. Files that were changed by other means are kept as a revision of their own.
+// Publish implements [source.Archive]. One transaction writes all files; etcd limits its size. If
+// the files were changed by other means, they are kept as a revision first.
 func (a *Archive) Publish(ctx context.Context, b *source.Bundle, head string) (string, error) {
 	if len(b.Files) == 0 {
 		return "", errors.New("a rule set without files cannot be published")
 	}
 	label := rulepack.Label{
 		Digest: rulepack.Digest(b.Mains(), b.Files), Hash: b.Hash, Main: b.Main, Over: b.Over,
-		Author: b.Author, Reason: b.Reason, At: time.Now().UTC(), // etcd does not tell its time
+		Author: b.Author, Reason: b.Reason, At: time.Now().UTC(), // etcd does not record times
 	}
 	text, packed, err := pack(label, b.Files)
 	if err != nil {
@@ -44,7 +44,7 @@ func (a *Archive) Publish(ctx context.Context, b *source.Bundle, head string) (s
 	}
 	ops := a.files(s, b)
 	add := map[string]string{a.headKey(): text, fmt.Sprintf("%s%020d", a.revisionsKey(), s.at): packed}
-	if len(s.files) > 0 && s.label == nil { // nobody published what is replaced
+	if len(s.files) > 0 && s.label == nil { // the replaced files were not published
 		_, packed, err := pack(rulepack.Label{Digest: s.digest, Main: s.mains[0], Over: s.mains[1:], Revision: s.revision()}, s.files)
 		if err != nil {
 			return "", err
@@ -54,7 +54,7 @@ func (a *Archive) Publish(ctx context.Context, b *source.Bundle, head string) (s
 	for _, key := range slices.Sorted(maps.Keys(add)) {
 		ops = append(ops, clientv3.OpPut(key, add[key]))
 	}
-	for i, kv := range kept { // the newest first
+	for i, kv := range kept { // newest first
 		if i >= source.Kept-(len(add)-1) {
 			ops = append(ops, clientv3.OpDelete(string(kv.Key)))
 		}
@@ -62,7 +62,7 @@ func (a *Archive) Publish(ctx context.Context, b *source.Bundle, head string) (s
 	return a.commit(ctx, s, ops, &label, text)
 }
 
-// files are the operations that make the files of s those of b.
+// files returns the operations that replace the files of s by those of b.
 func (a *Archive) files(s *snapshot, b *source.Bundle) (ops []clientv3.Op) {
 	for _, name := range slices.Sorted(maps.Keys(b.Files)) {
 		ops = append(ops, clientv3.OpPut(a.prefix+"/"+name, string(b.Files[name])))
@@ -75,9 +75,9 @@ func (a *Archive) files(s *snapshot, b *source.Bundle) (ops []clientv3.Op) {
 	return ops
 }
 
-// commit does all of ops, if the files are still those of s.
+// commit applies ops, if the files are still those of s.
 func (a *Archive) commit(ctx context.Context, s *snapshot, ops []clientv3.Op, label *rulepack.Label, text string) (string, error) {
-	// Nothing was written since, and nothing is gone.
+	// Nothing was written since, and nothing was deleted.
 	same := []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(a.prefix+"/"), "<", s.at+1).WithPrefix()}
 	for _, name := range slices.Sorted(maps.Keys(s.mods)) {
 		same = append(same, clientv3.Compare(clientv3.ModRevision(a.prefix+"/"+name), "=", s.mods[name]))
@@ -91,7 +91,7 @@ func (a *Archive) commit(ctx context.Context, s *snapshot, ops []clientv3.Op, la
 	answer, err := client.Txn(timed).If(same...).Then(ops...).Commit()
 	if err != nil {
 		err = a.failure(fmt.Sprintf("publish by one transaction of %d operations", len(ops)), err)
-		// The answer may be all that is lost.
+		// The transaction may have succeeded, with only its answer lost.
 		if now, newErr := a.snapshot(ctx); newErr == nil && now.head == text && now.label != nil {
 			return now.revision(), nil
 		}
@@ -103,7 +103,7 @@ func (a *Archive) commit(ctx context.Context, s *snapshot, ops []clientv3.Op, la
 	return rulepack.Revision(answer.Header.GetRevision(), label.Digest), nil
 }
 
-// pack returns a label as text, and the value under which it is kept with its files.
+// pack returns a label as text, and the value that keeps it together with its files.
 func pack(l rulepack.Label, files map[string][]byte) (text, packed string, err error) {
 	text, err = l.String()
 	if err != nil {
@@ -113,7 +113,7 @@ func pack(l rulepack.Label, files map[string][]byte) (text, packed string, err e
 	return text, text + "\n" + string(tar), err
 }
 
-// kept returns the revisions that are kept at a revision of etcd, the newest first.
+// kept returns the revisions that were kept as of a revision of etcd, newest first.
 func (a *Archive) kept(ctx context.Context, at int64, options ...clientv3.OpOption) ([]*mvccpb.KeyValue, error) {
 	answer, err := a.get(ctx, a.revisionsKey(), append(options, clientv3.WithPrefix(), clientv3.WithRev(at),
 		clientv3.WithLimit(2*source.Kept), clientv3.WithSort(clientv3.SortByKey, clientv3.SortDescend))...)
@@ -123,7 +123,7 @@ func (a *Archive) kept(ctx context.Context, at int64, options ...clientv3.OpOpti
 	return answer.Kvs, nil
 }
 
-// revision is one that is kept.
+// revision is a kept revision.
 type revision struct {
 	source.Edition
 	mains  []string
@@ -154,7 +154,7 @@ func (a *Archive) revisions(ctx context.Context) ([]revision, error) {
 	return all[:min(len(all), source.Kept)], nil
 }
 
-// History implements [source.Archive]. What is there and was not published is the first.
+// History implements [source.Archive]. If the files were changed by other means, they come first.
 func (a *Archive) History(ctx context.Context) ([]source.Edition, error) {
 	s, err := a.snapshot(ctx)
 	if err != nil {
@@ -174,7 +174,7 @@ func (a *Archive) History(ctx context.Context) ([]source.Edition, error) {
 	return editions[:min(len(editions), source.Kept)], nil
 }
 
-// Get implements [source.Archive]. The number of a revision is enough.
+// Get implements [source.Archive]. The number alone identifies a revision.
 func (a *Archive) Get(ctx context.Context, name string) (*source.Bundle, error) {
 	s, err := a.snapshot(ctx)
 	if err != nil {

@@ -1,12 +1,12 @@
-// Package etcd follows a rule set in etcd, and keeps its revisions there. All keys below a
-// prefix are the files of the set, so that whatever writes to etcd can change them; the
-// revisions that were published with their author and reason are kept beside them.
+// Package etcd follows a rule set in etcd, and keeps its revisions there. The keys below a prefix
+// are the files of the set, so any program that writes to etcd can change them. Published revisions
+// are kept beside them, with author and reason.
 //
-// Start with [Open]. A bundle is a consistent snapshot of all files, at one revision of
-// etcd. An etcd that is away, has lost its quorum or has no rules is an error: whoever follows
-// keeps what is in force.
+// Start with [Open]. A bundle is a consistent snapshot of all files, at one revision of etcd. If
+// etcd is unreachable, has lost its quorum or has no rules, that is an error: followers keep the
+// rules in force.
 //
-// It brings etcd's client, and so gRPC, into a program: only who needs it should import it.
+// It pulls in etcd's client and gRPC: import it only if you need it.
 package etcd
 
 import (
@@ -34,10 +34,10 @@ type Config struct {
 	// URL is etcd://HOST:2379/PREFIX, with several hosts of one cluster separated by commas,
 	// or etcds:// for TLS. A user and a password may stand before the hosts.
 	URL string
-	// Username is used unless the URL has one. PasswordFile has the password; it is read
-	// again after etcd did not accept the last one.
+	// Username is used unless the URL has one. PasswordFile has the password; it is read again
+	// after etcd has rejected the previous one.
 	Username, PasswordFile string
-	// TLS is used by etcds URLs; nil means the authorities that this machine trusts.
+	// TLS is used for etcds URLs; nil means the system's certificate authorities.
 	TLS *tls.Config
 }
 
@@ -47,15 +47,15 @@ type Archive struct {
 	config       clientv3.Config
 	passwordFile string
 	client       *clientv3.Client // nil until it is needed
-	last         *snapshot        // that Next has seen; nil means none
+	last         *snapshot        // the last that Next has seen; nil means none
 	alive        time.Duration
 }
 
 var _ source.Archive = (*Archive)(nil)
 
 const (
-	aliveEvery = 5 * time.Second // how often Next says that etcd is there
-	callTime   = 5 * time.Second // in which a call has to be answered
+	aliveEvery = 5 * time.Second // how often Next returns to show that etcd is reachable
+	callTime   = 5 * time.Second // how long a call may take
 	watchPause = 250 * time.Millisecond
 	// maxMessage is a little more than the largest rule set.
 	maxMessage  = rulepack.MaxBytes + 16<<20
@@ -98,7 +98,7 @@ func Check(url string) error {
 	return err
 }
 
-// target is what a URL says.
+// target is a parsed URL.
 type target struct {
 	name, prefix   string
 	endpoints      []string
@@ -155,7 +155,7 @@ func (a *Archive) Close() error {
 	return err
 }
 
-// connect returns a client, which it makes if needed.
+// connect returns the client, and creates it first if needed.
 func (a *Archive) connect() (*clientv3.Client, error) {
 	if a.client != nil {
 		return a.client, nil
@@ -176,14 +176,14 @@ func (a *Archive) connect() (*clientv3.Client, error) {
 	return client, nil
 }
 
-// failFast lets a call fail because there is no connection, and say why. By default it would
-// wait until its time is over, and say that.
+// failFast makes a call fail at once, with the reason, if there is no connection. By default it
+// would wait until its deadline and report only that.
 func failFast(ctx context.Context, method string, request, reply any, c *grpc.ClientConn, call grpc.UnaryInvoker, options ...grpc.CallOption) error {
 	return call(ctx, method, request, reply, c, append(options, grpc.WaitForReady(false))...)
 }
 
-// failure says what was tried, and why it failed. The next call logs in again, perhaps with
-// another password.
+// failure wraps err with what was tried. It also makes the next call log in again, since the
+// password may have changed.
 func (a *Archive) failure(what string, err error) error {
 	if a.config.Username != "" && !errors.Is(err, context.Canceled) {
 		_ = a.Close()
@@ -212,7 +212,7 @@ func (a *Archive) Next(ctx context.Context, have string) (*source.Bundle, error)
 	}
 }
 
-// look returns what is there. While nothing has changed, files are not sent again.
+// look returns the current snapshot. If nothing has changed, files are not sent again.
 func (a *Archive) look(ctx context.Context, have string) (*snapshot, error) {
 	if s := a.last; s != nil && s.revision() == have {
 		at, same, err := a.unchanged(ctx, s)
@@ -236,8 +236,7 @@ func (a *Archive) look(ctx context.Context, have string) (*snapshot, error) {
 	return s, nil
 }
 
-// wait returns when something below the prefix was changed at a revision or later, or when it
-// has waited long enough.
+// wait returns when something below the prefix has changed at a revision or later, or after most.
 func (a *Archive) wait(ctx context.Context, from int64, most time.Duration) {
 	ctx, cancel := context.WithTimeout(clientv3.WithRequireLeader(ctx), most)
 	defer cancel()
@@ -245,9 +244,9 @@ func (a *Archive) wait(ctx context.Context, from int64, most time.Duration) {
 		return
 	}
 	from = min(from, math.MaxInt64-1)
-	// Whatever it says, errors included, the next look finds out what is so.
+	// Whatever the answer is, even an error, the next look shows what has changed.
 	news := <-a.client.Watch(ctx, a.prefix+"/", clientv3.WithPrefix(), clientv3.WithRev(from))
-	if len(news.Events) == 0 { // it cannot watch: look again, but not at once
+	if len(news.Events) == 0 { // watching failed: look again, but not at once
 		select {
 		case <-ctx.Done():
 		case <-time.After(watchPause):

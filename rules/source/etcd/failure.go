@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// advice is what helps against errors of etcd.
+// advice says what to do about errors of etcd.
 var advice = []struct {
 	err  error
 	text string
@@ -24,7 +24,7 @@ var advice = []struct {
 	{rpctypes.ErrNoSpace, "the database is as large as its quota: compact and defragment it"},
 }
 
-// withAdvice returns err with what helps, if that is known.
+// withAdvice returns err with advice, if there is any.
 func withAdvice(err error) error {
 	for _, a := range advice {
 		if errors.Is(err, a.err) {

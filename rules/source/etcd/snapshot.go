@@ -15,17 +15,17 @@ import (
 	"tidegate.dev/tidegate/rules/source"
 )
 
-// snapshot is the files below the prefix, and what is said about them, at one revision of etcd.
+// snapshot is the files below the prefix and their label, at one revision of etcd.
 type snapshot struct {
 	at     int64 // the revision
 	files  map[string][]byte
 	mods   map[string]int64 // revisions at which the files were last written
-	newest int64            // of these
-	mains  []string         // what the layers begin with
+	newest int64            // the highest of mods
+	mains  []string         // first files of the layers
 	digest string
 	head   string          // the label that was published last, as text
-	headAt int64           // the revision of etcd at which that was
-	label  *rulepack.Label // of these files; nil if somebody has changed them by other means
+	headAt int64           // the revision of etcd that published it
+	label  *rulepack.Label // of these files; nil if they were changed by other means since
 }
 
 // Keys of a set. What is published is kept beside the files, not below their prefix.
@@ -34,10 +34,10 @@ func (a *Archive) revisionsKey() string { return a.prefix + ".tidegate/revisions
 
 const (
 	pageSize  = 100 // keys in one answer
-	compacted = 3   // how often a snapshot is begun again
+	compacted = 3   // how often a snapshot is started over
 )
 
-// snapshot reads all files. While it does, etcd may forget the revision that it reads.
+// snapshot reads all files. It starts over if etcd compacts the revision that it reads.
 func (a *Archive) snapshot(ctx context.Context) (*snapshot, error) {
 	for tries := 1; ; tries++ {
 		s, err := a.read(ctx)
@@ -56,7 +56,7 @@ func (a *Archive) read(ctx context.Context) (*snapshot, error) {
 	err := a.pages(ctx, 0, &s.at, func(kv *mvccpb.KeyValue) error {
 		name := strings.TrimPrefix(string(kv.Key), a.prefix+"/")
 		if name == "" && len(kv.Value) == 0 {
-			return nil // some tools make a key for the folder itself
+			return nil // some tools create a key for the folder itself
 		}
 		if err := rulepack.CheckName(name); err != nil {
 			return fmt.Errorf("key %.200q: %w", kv.Key, err)
@@ -81,7 +81,7 @@ func (a *Archive) read(ctx context.Context) (*snapshot, error) {
 	return s, nil
 }
 
-// complete finds out what is said about the files.
+// complete finds the label of the files.
 func (s *snapshot) complete(name string) error {
 	if err := rulepack.Check(s.files); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
@@ -98,7 +98,7 @@ func (s *snapshot) complete(name string) error {
 	return nil
 }
 
-// has reports whether there is a file, or one below a folder whose name ends with a slash.
+// has reports whether there is such a file or, if main ends with a slash, a file in that folder.
 func (s *snapshot) has(main string) bool {
 	for name := range s.files {
 		if name == main || strings.HasSuffix(main, "/") && strings.HasPrefix(name, main) {
@@ -108,8 +108,8 @@ func (s *snapshot) has(main string) bool {
 	return false
 }
 
-// revision returns what the set is called. Of one that was edited by other means, the number need
-// not grow: it is lower after the newest file was deleted.
+// revision returns the name of the revision. For files that were changed by other means the number
+// may decrease: it is lower after the newest file was deleted.
 func (s *snapshot) revision() string {
 	switch {
 	case len(s.files) == 0:
@@ -128,8 +128,7 @@ func (s *snapshot) bundle() *source.Bundle {
 	return b
 }
 
-// unchanged reports whether the files are those of s, and at which revision of etcd that is
-// known.
+// unchanged reports whether the files are still those of s, and as of which revision of etcd.
 func (a *Archive) unchanged(ctx context.Context, s *snapshot) (at int64, same bool, err error) {
 	seen := 0
 	same = true
@@ -150,8 +149,8 @@ func (a *Archive) unchanged(ctx context.Context, s *snapshot) (at int64, same bo
 	return at, same && seen == len(s.mods), nil
 }
 
-// pages calls each for all keys below the prefix, as they are at one revision: at, or the
-// latest if that is 0.
+// pages calls each for all keys below the prefix, at one revision: rev, or the latest if that is 0.
+// Then it sets at to the latest.
 func (a *Archive) pages(ctx context.Context, rev int64, at *int64, each func(*mvccpb.KeyValue) error, options ...clientv3.OpOption) error {
 	from, end := a.prefix+"/", clientv3.GetPrefixRangeEnd(a.prefix+"/")
 	for pages := 0; pages <= rulepack.MaxFiles/pageSize+1; pages++ {

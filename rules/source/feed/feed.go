@@ -1,16 +1,16 @@
-// Package feed serves rules over HTTP to whoever follows them: one bundle as JSON, with an
-// ETag, and a long poll for the next one. Package httpsource is the other side.
+// Package feed serves rules over HTTP to followers: one bundle as JSON, with an ETag, and a long
+// poll for the next one. Package httpsource is the client.
 //
 //	f := feed.New(feed.Options{})
 //	f.Set(bundle) // whenever there is another
 //	http.Handle("/rules/bundle", f)
 //
-// Where a bundle takes some work, [Options.Load] makes it when somebody asks.
+// If building a bundle is expensive, [Options.Load] builds it on demand.
 //
-// A follower asks with `If-None-Match` and `Prefer: wait=60`, and is answered as soon as there
-// are other rules, or 304 when the time is over. Waiting costs nothing but the connection.
-// Followers say who they are and what they apply, and [Feed.Followers] lists them. Who may
-// follow is for the handler around it.
+// A follower asks with `If-None-Match` and `Prefer: wait=60`. It gets an answer as soon as the
+// rules change, or 304 after the wait. A waiting follower costs only its connection. Followers say
+// who they are and which rules they apply, and [Feed.Followers] lists them. Authentication is up to
+// the surrounding handler.
 package feed
 
 import (
@@ -30,11 +30,11 @@ import (
 
 // Options of [New]. The zero value is fine.
 type Options struct {
-	// Waiting is how many followers may wait at once; those above it are answered at once,
-	// and ask again in a second. 0 means 1000.
+	// Waiting is how many followers may wait at once; the others are answered at once, and ask
+	// again in a second. 0 means 1000.
 	Waiting int
-	// Load returns what to serve; nil means that Set is called. The first that asks after the
-	// start and after Changed calls it, and others wait for it. The error is told to followers.
+	// Load returns the bundle to serve; nil means that Set is called. The first request after the
+	// start, and after Changed, calls it, and others wait for it. Followers are told its error.
 	Load func() (*source.Bundle, error)
 }
 
@@ -46,25 +46,25 @@ const (
 	slack = 30 * time.Second
 )
 
-// Feed is an [http.Handler] that serves the newest rules. Close it to let waiting followers go.
+// Feed is an [http.Handler] that serves the newest rules. Close releases waiting followers.
 type Feed struct {
 	o       Options
 	loading chan struct{} // has an element while Load is called
 
 	mu      sync.Mutex
 	now     *edition      // under mu; nil means there is none
-	why     string        // under mu; there is none
-	changed chan struct{} // under mu; closed when now is another
+	why     string        // under mu; why now is nil
+	changed chan struct{} // under mu; closed when now changes
 	waiting int           // under mu
-	stale   bool          // under mu; Load is to be called
+	stale   bool          // under mu; Load has to be called
 	roll    roll          // under mu
 	closed  chan struct{}
 }
 
-// edition is a bundle as it is sent.
+// edition is an encoded bundle.
 type edition struct {
 	etag, revision string
-	text, smaller  []byte // plain, and gzip
+	text, smaller  []byte // plain and gzip
 }
 
 // New returns a Feed without rules.
@@ -78,7 +78,8 @@ func New(o Options) *Feed {
 	}
 }
 
-// Changed has Load called again, at once if somebody waits, or when somebody asks.
+// Changed makes the feed call Load again: at once if followers wait, otherwise with the next
+// request.
 func (f *Feed) Changed() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -87,7 +88,7 @@ func (f *Feed) Changed() {
 	f.changed = make(chan struct{})
 }
 
-// refresh calls Load if that is due.
+// refresh calls Load if it is due.
 func (f *Feed) refresh() {
 	f.loading <- struct{}{}
 	defer func() { <-f.loading }()
@@ -107,7 +108,7 @@ func (f *Feed) refresh() {
 	}
 }
 
-// Withhold has the feed serve nothing, and tell why.
+// Withhold makes the feed serve nothing, and tell followers why.
 func (f *Feed) Withhold(why string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -132,8 +133,8 @@ func refuse(w http.ResponseWriter, status int, detail string) {
 	})
 }
 
-// Set makes b what is served, and wakes all who wait for it. The error is that of [Encode];
-// what was served before stays then.
+// Set makes b the bundle to serve, and wakes waiting followers. On an error, which is that of
+// [Encode], the previous bundle stays.
 func (f *Feed) Set(b *source.Bundle) error {
 	text, err := Encode(b)
 	if err != nil {
@@ -159,7 +160,7 @@ func (f *Feed) Set(b *source.Bundle) error {
 	return nil
 }
 
-// Close answers everybody who waits, and lets nobody wait any more.
+// Close answers all waiting followers; later ones do not wait.
 func (f *Feed) Close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -180,7 +181,7 @@ func (f *Feed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	who := reportOf(r)
 	f.mark(who, r.RemoteAddr, 1)
 	wait := waitOf(r)
-	if wait > 0 { // a server may have set a shorter one for reading the request
+	if wait > 0 { // the server's own read timeout may be shorter
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(wait + slack)) // there may be no connection
 	}
 	e, why, waited := f.await(r, wait)
@@ -216,8 +217,9 @@ func (f *Feed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// await returns what to serve: as soon as it is not what the follower has, or when its time is
-// over. why is what to tell if there is nothing; waited: it was allowed to.
+// await returns the edition to serve: as soon as it differs from what the follower has, or after
+// the wait. If there is none, why says why; waited reports whether the follower was allowed to
+// wait.
 func (f *Feed) await(r *http.Request, wait time.Duration) (e *edition, why string, waited bool) {
 	f.refresh()
 	f.mu.Lock()
@@ -239,7 +241,8 @@ func (f *Feed) await(r *http.Request, wait time.Duration) (e *edition, why strin
 	return f.now, f.why, true
 }
 
-// sleepLocked waits for a change, without mu. It reports false if nobody waits any more.
+// sleepLocked waits for a change, with mu released. It returns false if the wait has ended without
+// one.
 func (f *Feed) sleepLocked(r *http.Request, over <-chan time.Time) bool {
 	changed := f.changed
 	f.mu.Unlock()
@@ -255,7 +258,7 @@ func (f *Feed) sleepLocked(r *http.Request, over <-chan time.Time) bool {
 	return false
 }
 
-// waitOf is how long a follower is ready to wait: Prefer: wait=SECONDS, of RFC 7240.
+// waitOf returns how long a follower is willing to wait: Prefer: wait=SECONDS, of RFC 7240.
 func waitOf(r *http.Request) time.Duration {
 	for _, line := range r.Header.Values("Prefer") {
 		for part := range strings.SplitSeq(line, ",") {

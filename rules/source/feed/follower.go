@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// The headers by which a follower says who it is and what it applies.
+// Headers in which a follower says who it is and what it applies.
 const (
 	nodeHeader     = "Tidegate-Node"
 	versionHeader  = "Tidegate-Version"
@@ -30,15 +30,16 @@ type Report struct {
 	Version  string    `json:"version,omitempty"`  // of Tidegate
 	Hash     string    `json:"hash,omitempty"`     // of the rules that it applies
 	Revision string    `json:"revision,omitempty"` // of these, as the feed calls it
-	Since    time.Time `json:"since,omitzero"`     // it applies them
-	Refused  string    `json:"refused,omitempty"`  // the revision that it does not apply; "" if there is none
-	Error    string    `json:"error,omitempty"`    // why it does not
-	// Rules is how many there are, and Instances how many share the limits, as they say.
+	Since    time.Time `json:"since,omitzero"`     // when it began to apply them
+	Refused  string    `json:"refused,omitempty"`  // the revision that it rejects; "" if none
+	Error    string    `json:"error,omitempty"`    // why it rejects it
+	// Rules is the number of rules, and Instances how many instances share the limits according to
+	// them.
 	Rules     int `json:"rules,omitempty"`
 	Instances int `json:"instances,omitempty"`
 }
 
-// Header returns what a follower sends.
+// Header returns the headers that a follower sends.
 func (r *Report) Header() http.Header {
 	h := make(http.Header)
 	for _, field := range r.fields() {
@@ -72,10 +73,10 @@ func (r *Report) fields() []reportField {
 	}
 }
 
-// maxText is how much of a header is believed.
+// maxText is how much of a header is used.
 const maxText = 500
 
-// fitHeader makes a line of text that a header can have.
+// fitHeader turns text into a line that is valid in a header.
 func fitHeader(text string) string {
 	text = strings.Map(func(c rune) rune {
 		switch {
@@ -102,7 +103,7 @@ func fitHeader(text string) string {
 	return text[:cut] + "…"
 }
 
-// reportOf reads what a follower sends; the Node is "" if it does not say who it is.
+// reportOf reads the headers of a follower; Node is "" if it does not say who it is.
 func reportOf(r *http.Request) (is Report) {
 	for _, field := range is.fields() {
 		*field.text = fitHeader(r.Header.Get(field.name))
@@ -116,30 +117,30 @@ func reportOf(r *http.Request) (is Report) {
 	return is
 }
 
-// Follower is who follows a feed.
+// Follower is a follower of a feed.
 type Follower struct {
 	Report
-	Address string    `json:"address"` // it asks from
-	Seen    time.Time `json:"seen"`    // it asked last
-	Waiting bool      `json:"waiting"` // it is waiting for other rules now
-	Behind  bool      `json:"behind"`  // it applies another revision than the one that is served
+	Address string    `json:"address"` // from which it asks
+	Seen    time.Time `json:"seen"`    // when it last asked
+	Waiting bool      `json:"waiting"` // whether it is waiting for other rules now
+	Behind  bool      `json:"behind"`  // whether it applies another revision than the served one
 }
 
 const (
 	maxFollowers = 4096
-	// forgetAfter is how long ago a follower may have asked that is still listed.
+	// forgetAfter is how long a follower is listed after its last request.
 	forgetAfter = 10 * time.Minute
 )
 
-// roll has the followers by name.
+// roll has the followers, by name.
 type roll map[string]*listed
 
 type listed struct {
 	Follower
-	asking int // requests
+	asking int // requests in progress
 }
 
-// mark notes that a follower begins (1) or ends (-1) to ask.
+// mark records that a request of a follower begins (by is 1) or ends (-1).
 func (f *Feed) mark(who Report, address string, by int) {
 	if who.Node == "" {
 		return
@@ -157,12 +158,12 @@ func (f *Feed) mark(who Report, address string, by int) {
 	}
 	is.asking += by
 	is.Seen = now
-	if by > 0 { // what it said later holds
+	if by > 0 { // the latest report counts
 		is.Report, is.Address = who, address
 	}
 }
 
-// room forgets who is gone, if the roll is full.
+// room removes absent followers if the roll is full.
 func (r roll) room(now time.Time) bool {
 	if len(r) >= maxFollowers {
 		r.forget(now)
@@ -178,8 +179,8 @@ func (r roll) forget(now time.Time) {
 	}
 }
 
-// Followers lists who follows, by name: those that are waiting, and those that asked in the
-// last ten minutes.
+// Followers lists the followers by name: those that are waiting, and those that asked in the last
+// ten minutes.
 func (f *Feed) Followers() []Follower {
 	f.mu.Lock()
 	defer f.mu.Unlock()

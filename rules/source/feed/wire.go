@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// MediaType is what a bundle is called over HTTP.
+	// MediaType is the media type of a bundle.
 	MediaType = "application/vnd.tidegate.rules+json"
-	// MaxBody is how long the text of a bundle may be: escaped, it is longer than its files.
+	// MaxBody is the maximum length of an encoded bundle: escaping makes it longer than its files.
 	MaxBody = 2*source.MaxTotal + 1<<20
 )
 
@@ -51,11 +51,11 @@ func Encode(b *source.Bundle) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// ErrNotText is returned for files that are not UTF-8, which no rule file and no list may be.
+// ErrNotText is returned for files that are not UTF-8. Rule files and lists always are.
 var ErrNotText = errors.New("the file is not UTF-8 text")
 
-// Decode reads what Encode wrote, or somebody else. It takes nothing that a source would not
-// have: names that lead out of it, too many files, too large ones.
+// Decode decodes a bundle that Encode or another program encoded. It rejects what a source would
+// not have: names that lead out of it, too many files, too large ones.
 func Decode(text []byte) (*source.Bundle, error) {
 	var w wire
 	if err := json.Unmarshal(text, &w); err != nil {
@@ -82,6 +82,5 @@ func Decode(text []byte) (*source.Bundle, error) {
 	return b, nil
 }
 
-// Inside reports whether name is that of a file below where names begin, spelled in the one
-// way that it is looked for.
+// Inside reports whether name is a clean path of a file within the bundle.
 func Inside(name string) bool { return fs.ValidPath(name) && name != "." }

@@ -19,16 +19,16 @@ import (
 	"tidegate.dev/tidegate/rules/source/feed"
 )
 
-// parallel is how many files are fetched at once, and how many are watched by a long poll each.
+// parallel is how many files are fetched at once, and how many are watched with a long poll each.
 const parallel = 8
 
-// snapshot is what the server had: the main file and all that it needs.
+// snapshot is what the server has: the main file and all that it needs.
 type snapshot struct {
 	revision string
 	bundle   *source.Bundle
 
 	mu    sync.Mutex
-	files map[string]*file // under mu while several goroutines ask; those that are missing too: they may appear
+	files map[string]*file // under mu while goroutines fetch; includes missing files, which may appear
 }
 
 func (s *snapshot) file(name string) *file {
@@ -37,7 +37,7 @@ func (s *snapshot) file(name string) *file {
 	return s.files[name]
 }
 
-// again notes that the server has the same file still, perhaps by another ETag.
+// again records that the server still has the same file, perhaps with another ETag.
 func (s *snapshot) again(is, was *file) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -45,8 +45,8 @@ func (s *snapshot) again(is, was *file) {
 	s.files[is.name] = is
 }
 
-// collect fetches the main file and all that it needs. What has not changed since was is not
-// sent again, and fresh is not even asked for.
+// collect fetches the main file and all that it needs. Files that have not changed since was are
+// not sent again; fresh was just fetched and is not requested again.
 func (s *Source) collect(ctx context.Context, was *snapshot, fresh *file) (*snapshot, error) {
 	if was == nil {
 		was = &snapshot{}
@@ -75,8 +75,8 @@ func (s *Source) collect(ctx context.Context, was *snapshot, fresh *file) (*snap
 	return is, s.bundle(is, was)
 }
 
-// wanted are the files that got refers to and nobody has fetched. Those outside of the folder
-// are left out: the rules that name them are refused, with the line.
+// wanted returns the files that got refers to and that were not fetched yet. Files outside of the
+// folder are left out: the rules that name them are rejected, with the line.
 func (s *Source) wanted(got []*file, have map[string]*file) (more []rulefile.Reference, err error) {
 	for _, f := range got {
 		for _, r := range f.refers {
@@ -95,7 +95,7 @@ func (s *Source) wanted(got []*file, have map[string]*file) (more []rulefile.Ref
 	return more, nil
 }
 
-// fetchAll fetches files, some at a time.
+// fetchAll fetches files, up to parallel at a time.
 func (s *Source) fetchAll(ctx context.Context, wanted []rulefile.Reference, was map[string]*file, fresh *file) ([]*file, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -124,7 +124,7 @@ func (s *Source) fetchAll(ctx context.Context, wanted []rulefile.Reference, was 
 	return got, context.Cause(ctx)
 }
 
-// bundle makes the bundle of a snapshot and finds a name for its revision.
+// bundle makes the bundle of a snapshot, and chooses the name of its revision.
 func (s *Source) bundle(is, was *snapshot) error {
 	main := is.files[s.main]
 	if main.bundle {
@@ -138,7 +138,7 @@ func (s *Source) bundle(is, was *snapshot) error {
 		}
 		sum := hex.EncodeToString(main.sum[:4])
 		b.Revision = cmp.Or(b.Revision, unordered(cmp.Or(label(main), sum)))
-		if was.bundle != nil && was.revision == b.Revision { // the same name for something else
+		if was.bundle != nil && was.revision == b.Revision { // the same name for other files
 			b.Revision += "-" + sum
 		}
 		is.revision, is.bundle = b.Revision, b
@@ -164,8 +164,8 @@ func (s *Source) bundle(is, was *snapshot) error {
 	}
 	b.Revision = unordered(b.Revision)
 	if before := was.bundle; before != nil && same(before, b) {
-		b.Revision = was.revision // the server has another ETag for the same
-	} else if before != nil && was.revision == b.Revision { // or the same ETag for another
+		b.Revision = was.revision // the same files with another ETag
+	} else if before != nil && was.revision == b.Revision { // other files with the same ETag
 		b.Revision += "-" + sum
 	}
 	is.revision, is.bundle = b.Revision, b
@@ -176,10 +176,11 @@ func same(a, b *source.Bundle) bool {
 	return a.Main == b.Main && maps.EqualFunc(a.Files, b.Files, func(x, y []byte) bool { return string(x) == string(y) })
 }
 
-// counted are revisions that look as if a higher one were newer.
+// counted matches revisions that look like increasing numbers.
 var counted = regexp.MustCompile(`^\d+(-[0-9a-f]+)?$`)
 
-// unordered returns a name that nobody takes for a number that counts up: ETags do not.
+// unordered returns a name that does not look like an increasing number, since ETags do not
+// increase.
 func unordered(name string) string {
 	if counted.MatchString(name) {
 		return `"` + name + `"`
@@ -187,7 +188,7 @@ func unordered(name string) string {
 	return name
 }
 
-// label is what the server calls a version of a file; "" if it has no name for it.
+// label returns the server's name for a version of a file; "" if it has none.
 func label(f *file) string {
 	if f.etag != "" {
 		return strings.Trim(strings.TrimPrefix(f.etag, "W/"), `"`)

@@ -1,15 +1,14 @@
-// Package httpsource gets rules from a web server, and follows their changes: a rule file with
-// the files it includes and its lists, or a bundle of all files as package feed serves it.
+// Package httpsource reads rules from a web server, and follows their changes: a rule file with its
+// includes and lists, or a bundle of all files as served by package feed.
 //
 //	s, err := httpsource.New(httpsource.Options{URL: "https://config.example/rules/rules.yaml"})
 //
 // gives an Origin for package source. It asks with If-None-Match or If-Modified-Since, and with
-// `Prefer: wait=60`: a server that can wait answers when the file has changed. One that answers
-// at once is asked every second, or less often if it says so by Cache-Control or Retry-After.
+// `Prefer: wait=60`: a server that supports that answers when the file has changed. A server that
+// answers at once is asked every second, or less often if Cache-Control or Retry-After say so.
 //
-// The revision is the ETag of a file. Where that would not tell two versions apart (the set has
-// several files, or the server knows only dates, or nothing) the revision has a hash of the
-// content.
+// The revision is the ETag of a file. If that cannot tell two versions apart (the set has several
+// files, or the server sends only dates, or neither), the revision contains a hash of the content.
 package httpsource
 
 import (
@@ -31,11 +30,10 @@ import (
 
 // Options of [New]. A URL is required.
 type Options struct {
-	// URL of the rule file or the bundle. A query is sent with every request, and shown to
-	// nobody.
+	// URL of the rule file or the bundle. Its query is sent with every request, and never shown.
 	URL string
-	// TokenFile has the bearer token; "" sends none. It is read for every request, and the
-	// token goes to the host of the URL alone.
+	// TokenFile has the bearer token; "" sends none. It is read for every request, and the token is
+	// sent only to the host of the URL.
 	TokenFile string
 	// CA has the authorities of the server's certificate (PEM); "" means those of the system.
 	// Cert and Key have the certificate to show (PEM); "" shows none. Changes are noticed.
@@ -49,25 +47,25 @@ type Options struct {
 const (
 	// DefaultWait is the default of [Options.Wait].
 	DefaultWait = time.Minute
-	// maxRest is how long Next waits for a server that is busy, before it says so.
+	// maxRest is how long Next waits for a busy server before it returns an error.
 	maxRest = 10 * time.Second
 )
 
-// pace is how often a server is asked.
+// pace is how often the server is asked.
 type pace struct {
-	poll   time.Duration // between two answers to the same question that were given at once
-	settle time.Duration // between two looks at a set of several files that has changed
+	poll   time.Duration // between two requests for the same file that are answered at once
+	settle time.Duration // between two reads of several files that are changing
 	spread time.Duration // between two bundles
-	doubt  time.Duration // until a file is fetched whole, whatever its ETag says
-	perMiB time.Duration // poll of files that have neither an ETag nor a date, at least
+	doubt  time.Duration // after which a file is fetched whole, whatever its ETag is
+	perMiB time.Duration // least poll per MiB for files without ETag and date
 }
 
 var usual = pace{poll: time.Second, settle: 50 * time.Millisecond, spread: 250 * time.Millisecond, doubt: time.Minute, perMiB: time.Second}
 
-// bounds are how much is taken from a server, in bytes.
+// bounds are limits on what is read from a server, in bytes.
 type bounds struct {
-	file  int // each
-	all   int // files together
+	file  int // of each file
+	all   int // of all files together
 	bytes int // of an answer that may be a bundle
 }
 
@@ -80,18 +78,18 @@ type Source struct {
 	main   string   // its name
 	name   string
 	client *web.Client
-	now    *snapshot // what the server had last; nil means not known
-	last   time.Time // a bundle was returned
+	now    *snapshot // the last state of the server; nil means unknown
+	last   time.Time // when Next last returned a bundle
 	rest   web.Rest
 
 	mu       sync.Mutex
-	said     feed.Report // under mu; what the server was told last
-	answered time.Time   // under mu; the server last said that a file is the same
+	said     feed.Report // under mu; what the server was last told
+	answered time.Time   // under mu; when the server last said that a file is unchanged
 }
 
 var _ source.Answering = (*Source)(nil)
 
-// New returns a source. The error is about the options; nothing was asked yet.
+// New returns a source. The error is about the options; the server is not asked yet.
 func New(o Options) (*Source, error) {
 	u, err := url.Parse(o.URL)
 	switch {
@@ -115,7 +113,8 @@ func New(o Options) (*Source, error) {
 	return s, err
 }
 
-// nameOf is u without its query, which may have a secret. Two queries have two names.
+// nameOf returns u without its query, which may contain a secret. Different queries have different
+// names.
 func nameOf(u *url.URL) string {
 	name := *u
 	name.RawQuery, name.ForceQuery = "", false
@@ -178,8 +177,8 @@ func (s *Source) next(ctx context.Context, have string) (*source.Bundle, error) 
 	return is.bundle, nil
 }
 
-// settled looks at a set of several files until it is twice the same: whoever replaces them one
-// by one is still at it. fresh was just fetched; nil means that nothing was.
+// settled reads a set of several files until two reads in a row agree: until then they are still
+// being replaced one by one. fresh was just fetched; nil means that nothing was.
 func (s *Source) settled(ctx context.Context, fresh *file) (*snapshot, error) {
 	const looks = 8
 	is, err := s.collect(ctx, s.now, fresh)

@@ -10,7 +10,7 @@ import (
 	"tidegate.dev/tidegate/rules/source"
 )
 
-// edition returns what a version says about itself, and what its layers begin with.
+// edition returns the edition of a version, and the first files of its layers.
 func edition(v chain.Version) (e source.Edition, mains []string, err error) {
 	l, err := rulepack.ParseLabel(v.Label)
 	if err != nil {
@@ -22,7 +22,7 @@ func edition(v chain.Version) (e source.Edition, mains []string, err error) {
 	}, l.Mains(), nil
 }
 
-// of says which version an error is about.
+// of adds to err which version it is about.
 func (a *Archive) of(v chain.Version, err error) error {
 	if err == nil {
 		return nil
@@ -103,7 +103,7 @@ func (a *Archive) History(ctx context.Context) ([]source.Edition, error) {
 	return editions, nil
 }
 
-// Get implements [source.Archive]. The number of a revision is enough.
+// Get implements [source.Archive]. The number alone identifies a revision.
 func (a *Archive) Get(ctx context.Context, revision string) (*source.Bundle, error) {
 	all, err := a.shelf.Versions(ctx)
 	if err != nil {

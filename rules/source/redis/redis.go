@@ -1,10 +1,10 @@
-// Package redis keeps the revisions of a rule set in Redis, where the instances of a fleet
-// follow them: the newest one is in force, and the last 20 can be looked at and published
-// again. Publishing is atomic, and says so if somebody else was faster.
+// Package redis keeps the revisions of a rule set in Redis, where the instances of a fleet follow
+// them: the newest is in force, and the last 20 can be inspected and published again. Publishing is
+// atomic, and fails if another publisher was faster.
 //
-// Start with [Open]. Instances are woken by a message of Redis, and look every second, so
-// that nothing depends on messages. A Redis that is away, was emptied or keeps something else
-// is an error: whoever follows keeps what is in force.
+// Start with [Open]. A message wakes the instances, and they poll every second, so nothing depends
+// on messages. If Redis is unreachable, was emptied or has something else under the key, that is an
+// error: followers keep the rules in force.
 package redis
 
 import (
@@ -24,16 +24,16 @@ import (
 
 // Config of an Archive.
 type Config struct {
-	// URL is one that [redis.Config] takes, of a single Redis, of Sentinels or of a cluster.
-	// #NAME behind it names the rule set; without it that is "rules".
+	// URL is one that [redis.Config] accepts, of a single Redis, of Sentinels or of a cluster.
+	// #NAME at its end names the rule set; the default is "rules".
 	URL string
-	// Username is used unless the URL has one, and PasswordFile has the password.
+	// Username is used unless the URL has one. PasswordFile has the password.
 	Username, PasswordFile string
 	// TLS is used if not nil; a URL that begins with rediss uses TLS without it.
 	TLS *tls.Config
 }
 
-// Archive is the rule set of that name in Redis.
+// Archive is one rule set in Redis.
 type Archive struct {
 	name  string
 	store *redis.Store
@@ -51,9 +51,9 @@ type Archive struct {
 var _ source.Archive = (*Archive)(nil)
 
 const (
-	pollEvery  = time.Second      // between two looks, when nobody wakes us
-	aliveEvery = 5 * time.Second  // how often Next says that Redis is there
-	againAfter = 2 * time.Second  // until a lost subscription is tried again
+	pollEvery  = time.Second      // between two polls without a message
+	aliveEvery = 5 * time.Second  // how often Next returns to show that Redis is reachable
+	againAfter = 2 * time.Second  // until a lost subscription is retried
 	deadline   = 10 * time.Second // of a command
 )
 
@@ -69,7 +69,7 @@ func Open(c Config) (*Archive, error) {
 	}
 	shared, ok := chain.AsShared(store)
 	if !ok {
-		return nil, errors.New("redis: the store has no shelves") // it registers itself
+		return nil, errors.New("redis: the store has no shelves") // cannot happen: package redis registers itself
 	}
 	a := &Archive{
 		name: bare(url) + "#" + set, store: store, shelf: shared.Shelf("rules:" + set), woken: make(chan struct{}, 1),
@@ -88,7 +88,7 @@ func Check(url string) error {
 	return redis.CheckURL(url)
 }
 
-// split takes the name of the rule set off a URL.
+// split splits the name of the rule set off a URL.
 func split(text string) (url, set string, err error) {
 	url, set, named := strings.Cut(text, "#")
 	if !named {
@@ -101,7 +101,7 @@ func split(text string) (url, set string, err error) {
 	return url, set, nil
 }
 
-// bare returns a URL without user, password and what stands behind the question mark.
+// bare returns a URL without user, password and query.
 func bare(url string) string {
 	scheme, rest, _ := strings.Cut(url, "://")
 	rest, _, _ = strings.Cut(rest, "?")
@@ -146,7 +146,7 @@ func (a *Archive) Next(ctx context.Context, have string) (*source.Bundle, error)
 	}
 }
 
-// newest returns the newest bundle if that is another one than have.
+// newest returns the newest bundle if its revision is not have.
 func (a *Archive) newest(ctx context.Context, have string) (*source.Bundle, error) {
 	for {
 		v, err := a.shelf.Newest(ctx)
@@ -170,10 +170,10 @@ func (a *Archive) newest(ctx context.Context, have string) (*source.Bundle, erro
 	}
 }
 
-// listen waits for messages that others have published, until Close.
+// listen waits for messages about new revisions, until Close.
 func (a *Archive) listen() {
 	for a.ctx.Err() == nil {
-		_ = a.shelf.Watch(a.ctx, func() { // while it fails, looks find what is new
+		_ = a.shelf.Watch(a.ctx, func() { // while it fails, polling finds changes
 			select {
 			case a.woken <- struct{}{}:
 			default:

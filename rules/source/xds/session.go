@@ -25,7 +25,7 @@ type session struct {
 	stream   discovery.AggregatedDiscoveryService_StreamAggregatedResourcesClient
 	node     *core.Node
 	accepted string  // the version that was accepted last
-	has      bool    // this server has sent rules since the stream began
+	has      bool    // this server has sent rules in this stream
 	refusing bool    // the last response was refused
 	again    backoff // before the next refusal
 }
@@ -64,7 +64,7 @@ func (w *Watcher) session(ctx context.Context) error {
 	}
 }
 
-// ended returns why the stream did: a Send says no more than that it did.
+// ended returns why the stream ended: the error of Send only says that it did.
 func (s *session) ended(err error) error {
 	if errors.Is(err, io.EOF) {
 		if _, why := s.stream.Recv(); why != nil {
@@ -74,7 +74,7 @@ func (s *session) ended(err error) error {
 	return err
 }
 
-// take puts a response into force and acknowledges it, or refuses it. The error is about the
+// take puts a response in force and acknowledges it, or rejects it. The error is about the
 // connection.
 func (s *session) take(ctx context.Context, r *discovery.DiscoveryResponse) error {
 	if r.GetTypeUrl() != configType {
@@ -103,7 +103,7 @@ func (s *session) send(nonce string, bad *status.Status) error {
 	})
 }
 
-// node is what the control plane is told about this process.
+// node describes this process to the control plane.
 func (o *Options) node() *core.Node {
 	n := &core.Node{
 		Id: o.NodeID, UserAgentName: "tidegate",
@@ -118,8 +118,8 @@ func (o *Options) node() *core.Node {
 	return n
 }
 
-// take puts a response into force. again: this server has sent rules before, so that having
-// none is what it means.
+// take puts a response in force. again: this server has sent rules before, so an empty response
+// means that there are none.
 func (w *Watcher) take(r *discovery.DiscoveryResponse, again bool) error {
 	old := w.set.Load()
 	if len(r.GetResources()) == 0 && len(old.Domains()) > 0 && !again {
@@ -164,7 +164,7 @@ func (w *Watcher) take(r *discovery.DiscoveryResponse, again bool) error {
 	return nil
 }
 
-// refused is called when what the server sent is not put into force.
+// refused records that a response is not put in force.
 func (w *Watcher) refused(err error, why string) {
 	known := false
 	w.record.edit(func() {
@@ -182,7 +182,7 @@ const (
 	toldBytes    = 8192 // of their text
 )
 
-// refusal is what the server is told: most of them log it as it is.
+// refusal returns the text for the server: most servers log it unchanged.
 func refusal(err error) string {
 	var list diag.List
 	var text string
@@ -200,7 +200,7 @@ func refusal(err error) string {
 	return strings.ToValidUTF8(text, "") // it may be cut inside of a character
 }
 
-// reason is why a connection ended, in words.
+// reason returns why a connection ended, in words.
 func reason(err error) string {
 	if err == nil || errors.Is(err, io.EOF) {
 		return "it ended the stream"

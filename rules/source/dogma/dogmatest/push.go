@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// push takes a commit, if its base is the newest revision and it changes something.
+// push accepts a commit if its base is the newest revision and it changes something.
 func (s *Server) push(w http.ResponseWriter, r *http.Request) {
 	var body struct {
 		CommitMessage struct{ Summary, Detail, Markup string }

@@ -1,4 +1,4 @@
-// Package dogmatest is a stand-in of Central Dogma for tests: what its HTTP API says about the
+// Package dogmatest is a stand-in for Central Dogma in tests: the part of its HTTP API about the
 // contents of one repository, with revisions, long polls, patterns, history and pushes, and with
 // every delay and failure that a test asks for. Start with [New]. It keeps everything in memory.
 package dogmatest
@@ -17,10 +17,10 @@ import (
 
 // Server is an [http.Handler] with one repository.
 type Server struct {
-	// Hook, if it is set before the first request, gets every one, and reports whether it has
-	// answered it.
+	// Hook, if it is set before the first request, is called for every request, and reports whether
+	// it has answered.
 	Hook func(w http.ResponseWriter, r *http.Request) bool
-	// LastChange has a watch answer with the revision in which a file was last changed, instead
+	// LastChange makes a watch answer with the revision in which a file was last changed, instead
 	// of the newest.
 	LastChange bool
 
@@ -39,8 +39,7 @@ type commit struct {
 	at      time.Time
 }
 
-// New returns a server with an empty repository. Requests have to present the token, if there is
-// one.
+// New returns a server with an empty repository. If there is a token, requests must present it.
 func New(project, repository, token string) *Server {
 	s := &Server{root: "/api/v1/projects/" + project + "/repos/" + repository, token: token, changed: make(chan struct{})}
 	s.commits = []commit{{files: map[string]json.RawMessage{}, author: "System", summary: "Create a new repository"}}
@@ -73,8 +72,7 @@ func (s *Server) pushLocked(c commit) int {
 	return len(s.commits)
 }
 
-// Revert makes the server forget all but the first revisions, as one that was restored from a
-// backup has.
+// Revert makes the server forget all but the first revisions, as if it was restored from a backup.
 func (s *Server) Revert(to int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,7 +124,7 @@ func answer(w http.ResponseWriter, status int, v any) {
 	_ = json.NewEncoder(w).Encode(v) // the client may be gone
 }
 
-// normal makes a revision of text absolute; 0 if there is no such one.
+// normalLocked returns the absolute revision for text; 0 if there is no such revision.
 func (s *Server) normalLocked(text string) int {
 	n, err := strconv.Atoi(text)
 	if n < 0 {
@@ -142,7 +140,7 @@ func (s *Server) filesLocked(revision int) map[string]json.RawMessage {
 	return s.commits[revision-1].files
 }
 
-// matching are the paths that a pattern stands for: ** is any, * any without a slash.
+// matching returns the paths that match a pattern: ** matches anything, * anything without a slash.
 func matching(files map[string]json.RawMessage, pattern string) (all []string) {
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		if matches(pattern, name) {

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// watch answers when what is at a path has changed since a revision: 200 with the revision and
-// the entry, or 304 when the time is over.
+// watch answers when the content at a path has changed since a revision: 200 with the revision and
+// the entry, or 304 after the wait.
 func (s *Server) watch(w http.ResponseWriter, r *http.Request, at string) {
 	wait, notify, ok := preferences(r.Header.Get("Prefer"))
 	if !ok {
@@ -59,7 +59,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, at string) {
 	}
 }
 
-// lastChangeLocked is the last revision after since in which something at a path changed; 0 if
+// lastChangeLocked returns the last revision after since that changed something at a path; 0 if
 // there is none.
 func (s *Server) lastChangeLocked(at string, since int) int {
 	for n := len(s.commits); n > since; n-- {
@@ -84,7 +84,7 @@ func (s *Server) touchesLocked(revision int, at string) bool {
 	return false
 }
 
-// preferences reads Prefer: wait is needed, in whole seconds.
+// preferences parses the header Prefer; wait is required, in whole seconds.
 func preferences(text string) (wait time.Duration, notify, ok bool) {
 	for part := range strings.SplitSeq(text, ",") {
 		name, value, _ := strings.Cut(strings.TrimSpace(part), "=")

@@ -1,8 +1,8 @@
-// Package web asks config servers over HTTP for the sources of rules. It bounds what they
-// answer, how long they take and where they lead to, and reads the files of tokens and
-// certificates again, so that those can be renewed.
+// Package web sends HTTP requests to config servers. It limits the size and duration of answers and
+// where redirects may lead, and reads token and certificate files again, so that they can be
+// renewed.
 //
-// Start with [New], then [Client.Do]. What an answer means is for its callers.
+// Start with [New], then [Client.Do]. The callers interpret the answers.
 package web
 
 import (
@@ -27,7 +27,8 @@ import (
 
 const (
 	connectTimeout = 5 * time.Second
-	// answerTimeout is how long an answer may take beyond what the server was asked to wait.
+	// answerTimeout is how long an answer may take in addition to the wait that the server was
+	// asked for.
 	answerTimeout = 15 * time.Second
 	// bodyTimeout is how long the rest of an answer may take.
 	bodyTimeout  = 30 * time.Second
@@ -42,27 +43,27 @@ type Options struct {
 	Cert, Key string // files with the certificate to show and its key (PEM); "" for none
 }
 
-// Client asks one server.
+// Client sends requests to one server.
 type Client struct {
 	o    Options
 	home *url.URL
 
 	mu   sync.Mutex
-	http *http.Client // with the certificates of seen
+	http *http.Client // uses the certificates of seen
 	seen [sha256.Size]byte
 }
 
-// Request is a question to the server.
+// Request is a request to the server.
 type Request struct {
 	Method string // "" means GET
 	URL    *url.URL
 	Header http.Header
 	Body   []byte
-	Wait   time.Duration // that the server is asked to wait before it answers
-	Max    int64         // bytes of the answer
+	Wait   time.Duration // how long the server is asked to wait before it answers
+	Max    int64         // how many bytes the answer may have
 }
 
-// Answer is what it says.
+// Answer is the answer of the server.
 type Answer struct {
 	Status int
 	Header http.Header
@@ -70,7 +71,7 @@ type Answer struct {
 	Took   time.Duration // until the headers came
 }
 
-// New returns a client for the server of home. The token goes nowhere else. The error is about
+// New returns a client for the server of home, the only one that gets the token. The error is about
 // files that cannot be read.
 func New(home *url.URL, o Options) (*Client, error) {
 	c := &Client{o: o, home: home}
@@ -128,8 +129,8 @@ func (c *Client) Do(ctx context.Context, q Request) (*Answer, error) {
 	return &Answer{Status: answer.StatusCode, Header: answer.Header, Body: body, Took: took}, nil
 }
 
-// plain takes the URL out of an error, which may have secrets in its query, and tells which
-// time ran out.
+// plain removes the URL, whose query may contain secrets, from an error, and says which time limit
+// was exceeded.
 func plain(ctx context.Context, err error) error {
 	var about *url.Error
 	if errors.As(err, &about) {
@@ -141,8 +142,8 @@ func plain(ctx context.Context, err error) error {
 	return err
 }
 
-// client returns the HTTP client, with connections of its own if the certificates are others
-// than before.
+// client returns the HTTP client. If the certificates have changed, it is a new one with new
+// connections.
 func (c *Client) client() (*http.Client, error) {
 	config, seen, err := c.tls()
 	if err != nil {
@@ -170,7 +171,7 @@ func (c *Client) client() (*http.Client, error) {
 	return c.http, nil
 }
 
-// redirect bounds where a server may lead to. The token is only for its own host.
+// redirect limits redirects. The token is only sent to its own host.
 func (c *Client) redirect(r *http.Request, via []*http.Request) error {
 	switch {
 	case len(via) > maxRedirects:
@@ -183,7 +184,7 @@ func (c *Client) redirect(r *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// withToken adds the token to requests to the host that it is for, however they came about.
+// withToken adds the token to requests to its host, including redirected ones.
 type withToken struct {
 	c    *Client
 	next *http.Transport
@@ -222,7 +223,7 @@ func (c *Client) token() (string, error) {
 	return token, nil
 }
 
-// tls reads the files of certificates; seen stands for what is in them.
+// tls reads the certificate files; seen is a hash of their content.
 func (c *Client) tls() (config *tls.Config, seen [sha256.Size]byte, err error) {
 	h := sha256.New()
 	read := func(name string) []byte {

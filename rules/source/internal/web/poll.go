@@ -15,16 +15,16 @@ import (
 const (
 	// MaxPause is the longest pause between two requests that Cache-Control can ask for.
 	MaxPause = time.Minute
-	// MaxRetryAfter is the longest that Retry-After can ask for.
+	// MaxRetryAfter is the longest wait that Retry-After can ask for.
 	MaxRetryAfter = 5 * time.Minute
 )
 
-// Seconds is a wait for Prefer: whole seconds, at least one.
+// Seconds returns a wait for Prefer: whole seconds, at least one.
 func Seconds(d time.Duration) string {
 	return strconv.Itoa(max(1, int((d+time.Second-1)/time.Second)))
 }
 
-// RetryAfter is how long a server that is busy does not want to be asked; 0 if it does not say.
+// RetryAfter returns how long a busy server asks not to be asked; 0 if it does not say.
 func RetryAfter(h http.Header, now time.Time) time.Duration {
 	text := h.Get("Retry-After")
 	if text == "" {
@@ -40,8 +40,8 @@ func RetryAfter(h http.Header, now time.Time) time.Duration {
 	return max(0, min(at.Sub(now), MaxRetryAfter))
 }
 
-// MaxAge is how long an answer is fresh by its own account, up to MaxPause; 0 if it does not
-// say so.
+// MaxAge returns how long an answer is fresh according to its headers, up to MaxPause; 0 if they do
+// not say.
 func MaxAge(h http.Header) time.Duration {
 	var age time.Duration
 	for _, line := range h.Values("Cache-Control") {
@@ -60,13 +60,13 @@ func MaxAge(h http.Header) time.Duration {
 	return age
 }
 
-// BusyError is the answer of a server that does not want to be asked for a while.
+// BusyError is the answer of a server that asks to be left alone for a while.
 type BusyError struct {
 	error
 	After time.Duration
 }
 
-// Refused returns the error of an answer that is not what was asked for.
+// Refused returns the error for an unexpected answer.
 func Refused(a *Answer) error {
 	err := errors.New("the server answered " + Status(a.Status))
 	switch a.Status {
@@ -80,16 +80,16 @@ func Refused(a *Answer) error {
 	return err
 }
 
-// Status is a status code for people.
+// Status returns the text of a status code.
 func Status(code int) string {
 	return strings.TrimSpace(strconv.Itoa(code) + " " + http.StatusText(code))
 }
 
-// Rest is until when a busy server is not asked. The zero value means that it may be asked.
+// Rest is until when a busy server must not be asked. The zero value means that it may be asked.
 type Rest struct{ until time.Time }
 
-// Wait waits until a server that was busy may be asked again, but not longer than most: then it
-// returns an error, so that nobody takes the server for one that answers.
+// Wait waits until a busy server may be asked again. If that takes longer than most, it returns an
+// error after most, so that the server does not seem to be fine.
 func (r *Rest) Wait(ctx context.Context, most time.Duration) error {
 	if err := sleep.For(ctx, min(time.Until(r.until), most)); err != nil {
 		return err
@@ -100,7 +100,7 @@ func (r *Rest) Wait(ctx context.Context, most time.Duration) error {
 	return nil
 }
 
-// Note remembers what a server said about being busy in err.
+// Note records the wait if err is a BusyError.
 func (r *Rest) Note(err error) {
 	var busy *BusyError
 	if errors.As(err, &busy) {
