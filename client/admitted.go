@@ -13,14 +13,15 @@ import (
 // admitted is a call that there is room for.
 type admitted struct {
 	store   tidegate.Store
-	charges []charge // of its turn and of the rest, or one of both
+	charges []charge // for its turn and for the rest, or one of both
 }
 
-// charge is what was taken together.
+// charge is what one decision of the gate has charged.
 type charge struct {
 	visit   *tidegate.Visit
 	receipt tidegate.Receipt
-	// counted is what the visit does not give back, turns in buckets aside.
+	// counted are the checks that giveBack refunds, since ending the visit does not. A used turn in
+	// a bucket is not refunded.
 	counted []tidegate.Check
 }
 
@@ -72,7 +73,7 @@ func (a *admitted) follow(res *http.Response) {
 		return
 	}
 	end := sync.OnceFunc(func() { a.end(outcome) })
-	if w, ok := res.Body.(io.Writer); ok { // of a connection that has changed protocols
+	if w, ok := res.Body.(io.Writer); ok { // a connection that has switched protocols
 		res.Body = &struct {
 			*followedBody
 			io.Writer

@@ -16,10 +16,10 @@ type call struct {
 	req    *http.Request
 	host   *host
 	waited time.Duration
-	try    int // how often it was sent
+	try    int // how often it has been sent
 }
 
-// retryPlan says whether a call is sent again after a try, and after which wait.
+// retryPlan says whether a call is sent again after a try, and after how long.
 type retryPlan struct {
 	again bool
 	wait  time.Duration
@@ -45,8 +45,8 @@ func (c *call) admit() error {
 	return c.awaitTurn()
 }
 
-// awaitRedirect returns a redirect when the time has come that it asks to wait for, since
-// http.Client follows it at once; or now, if that is too long.
+// awaitRedirect returns a redirect once its Retry-After has passed, because http.Client follows it
+// at once. If that takes longer than the call may wait, it returns it immediately.
 func (c *call) awaitRedirect(res *http.Response) (*http.Response, error) {
 	now := time.Now()
 	wait, told := retryAfter(res.Header, now)
@@ -61,8 +61,8 @@ func (c *call) awaitRedirect(res *http.Response) (*http.Response, error) {
 	return res, nil
 }
 
-// awaitStop waits while the server is not to be asked. Those who wait come back spread over a
-// tenth of their wait.
+// awaitStop waits until the stop of the host is over, and up to a tenth longer, so that waiting
+// calls do not resume all at once.
 func (c *call) awaitStop() error {
 	for {
 		now := time.Now()
@@ -82,8 +82,8 @@ func (c *call) awaitStop() error {
 	}
 }
 
-// awaitTurn waits for the request's turn, if little of a limit remains. A stop may have begun when
-// it comes.
+// awaitTurn waits for the request's turn if little of a limit remains, then for a stop that may
+// have begun meanwhile.
 func (c *call) awaitTurn() error {
 	now := time.Now()
 	wait := c.host.turn(now, c.left(now))
@@ -123,7 +123,7 @@ func (c *call) classify(res *http.Response, err error) retryPlan {
 	if !refused {
 		return retryPlan{}
 	}
-	if res.StatusCode == http.StatusRequestTimeout && !idempotent(c.req) && !shouldRetry(res) { // it may have come in time
+	if res.StatusCode == http.StatusRequestTimeout && !idempotent(c.req) && !shouldRetry(res) { // the server may have received it in time
 		r.final = true
 	}
 	if r.named && !r.final && r.after <= c.t.maxWait() {
@@ -136,7 +136,7 @@ func (c *call) classify(res *http.Response, err error) retryPlan {
 
 func (c *call) classifyError(err error) retryPlan {
 	if refusedBelow(err) || errors.Is(c.req.Context().Err(), context.Canceled) {
-		return retryPlan{} // it was not sent, or the caller has left
+		return retryPlan{} // it was not sent, or the caller has cancelled it
 	}
 	now := time.Now()
 	c.host.unreachable(now)
@@ -148,18 +148,18 @@ func (c *call) classifyError(err error) retryPlan {
 	return p
 }
 
-// maxSpread is the longest wait whose spread still doubles; its doublings fit a Duration.
+// maxSpread caps the wait that a spread is computed from, so that its doublings fit a Duration.
 const maxSpread = 30 * 24 * time.Hour
 
-// plan returns whether a refused call is tried again, and when. A time that a 429 has named is
-// the server's own, and takes nothing from the budget.
+// plan returns whether a refused call is tried again, and when. limited says that the status is
+// 429: if it names a time, the retry does not use up the budget.
 func (c *call) plan(r refusal, limited bool, now time.Time) retryPlan {
 	if r.final || c.try >= c.t.maxTries() || !replayable(c.req) {
 		return retryPlan{}
 	}
 	left := c.left(now)
 	spread := c.t.backoff(c.try)
-	if r.named { // half of the wait, doubled with every refusal
+	if r.named { // half of the wait, doubled with every try
 		spread = max(spread, min(r.after, left, maxSpread)/2<<min(c.try-1, 10))
 	}
 	if r.after >= left {

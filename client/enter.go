@@ -15,8 +15,8 @@ type entering struct {
 	req     *http.Request
 	counter string
 	began   time.Time
-	polls   int // how often all slots were taken
-	missed  int // how many turns it has missed
+	polls   int // how often all slots were found taken
+	missed  int // how many turns it has given up
 }
 
 // enter waits until there is room for a call, and charges it.
@@ -45,8 +45,8 @@ func (e *entering) left(now time.Time) time.Duration {
 	return max(left, 0)
 }
 
-// ask asks once, and waits for the turn that it gets. It returns how long to wait before it is
-// worth asking again.
+// ask asks the gate once, and waits for the turn that it gets. If a is nil, wait is how long to
+// wait before asking again.
 func (e *entering) ask() (a *admitted, wait time.Duration, err error) {
 	a = &admitted{store: e.p.store}
 	asked := time.Now()
@@ -76,8 +76,9 @@ func (e *entering) ask() (a *admitted, wait time.Duration, err error) {
 	return a, 0, nil
 }
 
-// leave waits until the turn that d has booked comes, and charges the rest of the call if there is
-// one. What has changed meanwhile may hold it back: a stop, or a limit that others have used up.
+// leave waits until the turn that d has booked comes, and then charges the rest of the call if
+// rests is set. It is not ok if something has changed meanwhile: a stop has begun, or others have
+// used up a limit.
 func (e *entering) leave(a *admitted, d *tidegate.Decision, rests bool) (ok bool, wait time.Duration, err error) {
 	if waited := d.Wait + d.Waited; waited > 0 {
 		e.p.tell(e.req, Event{Kind: Paced, Wait: waited})
@@ -94,7 +95,7 @@ func (e *entering) leave(a *admitted, d *tidegate.Decision, rests bool) (ok bool
 		if err != nil || d.Limit == nil || d.Limit.Algorithm != tidegate.Concurrency {
 			return false, wait, err
 		}
-		if err := sleep.For(e.req.Context(), wait); err != nil { // until a slot is free: its turn lasts
+		if err := sleep.For(e.req.Context(), wait); err != nil { // until a slot is free; the turn stays valid
 			return false, 0, err
 		}
 	}
@@ -105,7 +106,7 @@ func (e *entering) leave(a *admitted, d *tidegate.Decision, rests bool) (ok bool
 	return stopped <= 0, wait, err
 }
 
-// take charges a part of the call.
+// take charges the part p of the call, and adds the charge to a.
 func (e *entering) take(a *admitted, p part) (tidegate.Decision, *values) {
 	q, done := e.p.question(e.req, e.counter, e.left(time.Now()))
 	defer done()
@@ -122,7 +123,7 @@ func (e *entering) take(a *admitted, p part) (tidegate.Decision, *values) {
 	return d, v
 }
 
-// Bounds of the pause between two looks for a free slot.
+// Bounds of the pause between two attempts to get a slot.
 const (
 	minPoll = 10 * time.Millisecond
 	maxPoll = 250 * time.Millisecond
@@ -155,7 +156,7 @@ func (e *entering) refused(d *tidegate.Decision) (time.Duration, error) {
 	return d.RetryAfter + upTo(min(d.RetryAfter/10, left-d.RetryAfter)), nil
 }
 
-// hold returns how long to wait for the end of a stop.
+// hold returns how long to wait for the end of a stop, or an error if that is too long.
 func (e *entering) hold(stopped time.Duration) (time.Duration, error) {
 	e.p.turns.refused(time.Now(), stopped)
 	left := e.left(time.Now())

@@ -15,7 +15,7 @@ const (
 	// Numbers from these on are a time since 1970, in seconds or milliseconds: as a delay they
 	// would be longer than maxDelay.
 	minEpoch, minEpochMillis, maxEpochMillis = 4e8, 4e11, 1e16
-	// longOver is how long ago a moment was that cannot be meant.
+	// longOver: a number that would be a moment further in the past than this is a delay.
 	longOver = 24 * time.Hour
 )
 
@@ -54,7 +54,8 @@ func parseReset(s string, now time.Time) (time.Duration, bool) {
 	return 0, false
 }
 
-// momentOf returns the time since 1970 that f is, if it is too long for a delay.
+// momentOf returns the Unix time that f is, in seconds or milliseconds, if it is too large for a
+// delay.
 func momentOf(f float64) (at time.Time, ok bool) {
 	switch {
 	case f < minEpoch || f >= maxEpochMillis:
@@ -66,8 +67,8 @@ func momentOf(f float64) (at time.Time, ok bool) {
 	return time.Unix(int64(second), int64(part*1e9)), true
 }
 
-// parseRetryAfter parses a line of Retry-After. Several times in a line are what a proxy makes of
-// several lines: the longest counts.
+// parseRetryAfter parses a line of Retry-After. A proxy may join several lines with commas: the
+// longest delay counts.
 func parseRetryAfter(line string, now time.Time) (longest time.Duration, told bool) {
 	if d, ok := parseDelay(line, now); ok || len(line) > maxField {
 		return d, ok
@@ -80,8 +81,8 @@ func parseRetryAfter(line string, now time.Time) (longest time.Duration, told bo
 	return longest, told
 }
 
-// parseDelay is parseReset for where a number is a delay, and a moment only in bad practice:
-// 999999999 is more than there is to wait for, and not a day of 2001.
+// parseDelay is parseReset for fields whose numbers should be delays, although some servers send
+// moments: 999999999 is a very long delay, not a day of 2001.
 func parseDelay(s string, now time.Time) (time.Duration, bool) {
 	if f, ok := parseDecimal(s); ok {
 		if at, ok := momentOf(f); ok && now.Sub(at) > longOver {
@@ -97,7 +98,7 @@ func parseNumber(s string, unit time.Duration) (time.Duration, bool) {
 	return inUnits(f, unit), ok
 }
 
-// inUnits is f units, or maxDelay if that is shorter.
+// inUnits returns f units, or maxDelay if that is shorter.
 func inUnits(f float64, unit time.Duration) time.Duration {
 	if f *= float64(unit); f < float64(maxDelay) {
 		return time.Duration(f)
@@ -107,7 +108,7 @@ func inUnits(f float64, unit time.Duration) time.Duration {
 
 func until(at, now time.Time) time.Duration { return min(max(at.Sub(now), 0), maxDelay) }
 
-// parseCount parses a number of events, which may have a fraction that does not count.
+// parseCount parses a number of events and drops its fraction.
 func parseCount(s string) (int64, bool) {
 	f, ok := parseDecimal(s)
 	if !ok || f > 1<<53 {

@@ -11,8 +11,8 @@ type host struct {
 	key string
 
 	mu       sync.Mutex
-	used     time.Time // when it was last asked for
-	stopped  time.Time // no request goes before
+	used     time.Time // when a request last asked for it
+	stopped  time.Time // no request is sent before
 	budget   float64   // retries that may be made
 	pacer    pacer
 	throttle throttle
@@ -21,7 +21,7 @@ type host struct {
 // maxBudget is how many retries are saved up, and what a host starts with.
 const maxBudget = 10
 
-// stop has all requests wait.
+// stop makes all requests wait until that time.
 func (h *host) stop(until time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -37,7 +37,7 @@ func (h *host) stoppedFor(now time.Time) time.Duration {
 	return h.stopped.Sub(now)
 }
 
-// ask reports whether a new request should be sent.
+// ask reports whether a new request should be sent, and adds share to the budget for retries.
 func (h *host) ask(now time.Time, k, share float64) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -56,14 +56,14 @@ func (h *host) retry() bool {
 	return true
 }
 
-// unreachable is told that there was no response.
+// unreachable records that a request got no response.
 func (h *host) unreachable(now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.throttle.refuse(now)
 }
 
-// learn is told of a response.
+// learn records a response.
 func (h *host) learn(accepted bool, all []quota, now time.Time, share float64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -84,7 +84,8 @@ func (h *host) turn(now time.Time, longest time.Duration) time.Duration {
 	return h.pacer.turn(now, longest)
 }
 
-// holdsUntil returns until when something is known that holds requests back.
+// holdsUntil returns until when a stop or the pacer holds requests back, and when the host was last
+// used.
 func (h *host) holdsUntil() (at, used time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -95,14 +96,15 @@ func (h *host) holdsUntil() (at, used time.Time) {
 	return at, h.used
 }
 
-// hosts are the hosts that are known, up to a number.
+// hosts are the known hosts; find limits their number.
 type hosts struct {
 	mu    sync.Mutex
 	byKey map[string]*host
 }
 
-// find returns the host of a key. If there are too many, the one is forgotten that holds
-// nobody back and was not used for longest.
+// find returns the host of a key, and creates it if there is none. If there are already most, it
+// forgets one: the one that stops holding requests back first and, of several, the least recently
+// used.
 func (t *hosts) find(key string, most int, now time.Time) *host {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -123,7 +125,7 @@ func (t *hosts) find(key string, most int, now time.Time) *host {
 	return h
 }
 
-// leastLocked returns the key of the host with the least to remember.
+// leastLocked returns the key of the host to forget; see find.
 func (t *hosts) leastLocked(now time.Time) (least string) {
 	var end, last time.Time
 	first := true

@@ -10,7 +10,7 @@ import (
 // paceRoom is the part of a period by which calls may be late.
 const paceRoom = 32
 
-// Pace returns a limit for a [Provider] that keeps under so many events per period, whatever the
+// Pace returns a limit for a [Provider] that stays below events per period, whichever algorithm the
 // API counts by: calls leave evenly spaced, and use 97 % of what the API allows. The rest is for
 // calls that arrive late, and so closer to the next ones: 1/32 of the period does not matter. It
 // panics if events or period are not those of a valid limit; see [tidegate.MustLimit].

@@ -6,10 +6,10 @@ import "time"
 type pacer struct {
 	interval time.Duration // between two requests; 0 means that there is no need
 	until    time.Time     // when the limit is renewed
-	next     time.Time     // no request goes before
+	next     time.Time     // no request is sent before
 }
 
-// learn is told what the newest response says. share is how much of a limit is little.
+// learn sets the pace from the newest response. Less than share of a limit is little.
 func (p *pacer) learn(all []quota, now time.Time, share float64) {
 	if len(all) == 0 { // a response that says nothing, as an error page may
 		return
@@ -31,8 +31,8 @@ func (p *pacer) learn(all []quota, now time.Time, share float64) {
 	}
 }
 
-// scarce reports whether requests should be spread over the time until q is renewed. Of
-// limits that count something else, only one that is used up tells.
+// scarce reports whether requests should be spread over the time until q is renewed. A limit that
+// counts something else than requests, such as tokens, is scarce only once it is used up.
 func (q *quota) scarce(share float64) bool {
 	if q.left < 0 || q.reset <= 0 {
 		return false
@@ -40,9 +40,9 @@ func (q *quota) scarce(share float64) bool {
 	return q.left == 0 || q.unit == "" && float64(q.left) < share*float64(q.limit)
 }
 
-// turn returns how long the next request has to wait, and keeps that turn for it. A request for
-// which nothing remains waits until the limit is renewed, and up to a tenth longer. One that
-// would wait longer than longest should go at once, since only the server knows better.
+// turn returns how long the next request has to wait, and books that turn for it. A request for
+// which nothing remains waits until the limit is renewed, and up to a tenth longer. If the wait
+// would be longer than longest, it returns 0: the request is sent at once, and the server decides.
 func (p *pacer) turn(now time.Time, longest time.Duration) time.Duration {
 	if p.interval == 0 || !now.Before(p.until) {
 		return 0

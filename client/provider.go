@@ -32,8 +32,8 @@ type ProviderOptions struct {
 	Rules tidegate.Matcher
 	// Cost estimates a call in the units of the limits that settle; nil means 1.
 	Cost func(*http.Request) int64
-	// Key tells apart what has Limits and stops of its own, such as accounts; nil means
-	// that there is one.
+	// Key tells apart callers, such as accounts, that have Limits and stops of their own; nil means
+	// that all calls share them.
 	Key func(*http.Request) string
 	// MaxWait is how long a call waits for room at most; 0 means DefaultMaxWait, negative
 	// that it never waits.
@@ -46,8 +46,8 @@ type ProviderOptions struct {
 	OnStoreFailure tidegate.FailMode
 	// Base sends the calls; nil means http.DefaultTransport.
 	Base http.RoundTripper
-	// OnEvent is told what happens to calls; nil means nobody is. It may be called from
-	// many goroutines at once.
+	// OnEvent is called with what happens to calls; nil means never. It may be called from many
+	// goroutines at once.
 	OnEvent func(*http.Request, Event)
 }
 
@@ -101,8 +101,8 @@ func NewProvider(o ProviderOptions) (*Provider, error) {
 	return p, nil
 }
 
-// lined returns a store in which calls wait for their turns, and pass them on if they leave. The
-// stores of package fleet are such.
+// lined returns a store in which calls wait for their turns in a line, and pass them on if they
+// leave: s itself if it has lines, as the stores of package fleet have.
 func lined(s tidegate.Store) tidegate.Store {
 	if _, ok := s.(interface{ Waiting() int64 }); ok {
 		return s
@@ -131,7 +131,7 @@ func (p *Provider) Transport() *Transport {
 // for the call, and would be none within MaxWait.
 func (p *Provider) RoundTrip(req *http.Request) (*http.Response, error) {
 	base := p.base()
-	if req.URL == nil { // for Base to refuse
+	if req.URL == nil { // Base returns the error
 		return base.RoundTrip(req)
 	}
 	a, err := p.enter(req)
@@ -142,7 +142,7 @@ func (p *Provider) RoundTrip(req *http.Request) (*http.Response, error) {
 	var res *http.Response
 	returned := false
 	defer func() {
-		if !returned { // a panic of Base or of OnEvent: a slot would be renewed for good
+		if !returned { // Base or OnEvent has panicked: the slot would be renewed forever
 			a.end(tidegate.Outcome{})
 			closeResponse(res)
 		}
@@ -175,7 +175,7 @@ func (p *Provider) base() http.RoundTripper {
 	return p.o.Base
 }
 
-// key names what is counted, for errors and events.
+// key returns the name of what is counted, for errors and events.
 func (p *Provider) key(req *http.Request) string {
 	if p.o.Key == nil {
 		return p.o.Name
@@ -183,7 +183,7 @@ func (p *Provider) key(req *http.Request) string {
 	return p.o.Name + " " + p.o.Key(req)
 }
 
-// counter is the key of the counters.
+// counter returns the key of the counters.
 func (p *Provider) counter(req *http.Request) string {
 	if p.o.Key == nil {
 		return tidegate.Key(p.o.Name)

@@ -6,42 +6,42 @@ import (
 	"time"
 )
 
-// A call that arrives late arrives together with those after it. An API that counts exactly sees
-// more than its limit then, and refuses; and a refusal stops everybody, often for a second or
-// more, where a turn that nobody uses costs a fraction of that. So after a refusal, calls that are
-// late give up their turn. If there are refusals nevertheless, because calls are late on their
-// way, a part of the turns is left unused: a larger one with each refusal, and a smaller one with
-// time.
+// A call that arrives late arrives together with those after it. An API that counts exactly then
+// sees more than its limit, and refuses. A refusal stops all instances, often for a second or more;
+// a turn that nobody uses costs a fraction of that. So after a refusal, late calls give up their
+// turn. If the API still refuses, because calls are delayed on the network, a share of the turns
+// stays unused: it grows with each refusal and shrinks with time.
 
 const (
-	// strictFor is how long late calls miss their turn after a stop.
+	// strictFor is for how long after a stop late calls give up their turn.
 	strictFor = 10 * time.Minute
-	// maxMissed is how many turns a call can miss; then it goes however late it is.
+	// maxMissed is how many turns a call gives up at most; after that it is sent however late it
+	// is.
 	maxMissed = 3
 	// slackShare is the part of a limit's period by which a call may leave late: half of what
 	// Pace leaves room for. The other half is for the network.
 	slackShare = 2 * paceRoom
 
-	// marginStep is by how much the part of unused turns grows with a refusal, and in
-	// marginTime it shrinks by as much again. It is never more than maxMargin.
+	// marginStep is by how much a refusal raises the share of unused turns, up to maxMargin. It
+	// falls by as much in each marginTime.
 	marginStep = 1.0 / 32
 	marginTime = 2 * time.Minute
 	maxMargin  = 0.25
 )
 
-// punctuality decides which calls give up their turn. While an API refuses nobody, none does.
+// punctuality decides which calls give up their turn. While an API refuses nothing, none does.
 type punctuality struct {
 	mu      sync.Mutex
-	strict  time.Time     // until then
-	stopped time.Time     // until then, other refusals have the same reason
-	known   bool          // usual is
-	usual   time.Duration // how late calls are, which does not bring them closer together
-	margin  float64       // the part of turns that is left unused
-	changed time.Time     // when margin was last reckoned
-	toSkip  float64       // turns to be left unused
+	strict  time.Time     // late calls give up their turn until then
+	stopped time.Time     // further refusals until then have the same cause
+	known   bool          // whether usual is set
+	usual   time.Duration // moving average of how late calls are: an equal delay does not bring them closer together
+	margin  float64       // the share of turns that stays unused
+	changed time.Time     // when margin was last computed
+	toSkip  float64       // turns to leave unused, with a fraction
 }
 
-// refused is told that the API refuses calls, and for how long.
+// refused records that the API refuses calls, and for how long.
 func (p *punctuality) refused(now time.Time, stop time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -56,7 +56,7 @@ func (p *punctuality) refused(now time.Time, stop time.Duration) {
 	p.strict = p.stopped.Add(strictFor)
 }
 
-// warned is told that another instance knows of a refusal.
+// warned records that another instance has seen a refusal.
 func (p *punctuality) warned(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -69,7 +69,8 @@ func (p *punctuality) marginLocked(now time.Time) float64 {
 	return max(p.margin-marginStep*now.Sub(p.changed).Seconds()/marginTime.Seconds(), 0)
 }
 
-// missed reports whether a call gives up its turn. It may be slack later than usual.
+// missed reports whether a call that is late gives up its turn. It may be later than usual by
+// slack.
 func (p *punctuality) missed(late, slack time.Duration, now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

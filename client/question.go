@@ -8,7 +8,8 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// question is what the gate is asked about a call. done is called after it was asked.
+// question returns what the gate is asked about a call. The caller calls done when the gate has
+// answered.
 func (p *Provider) question(req *http.Request, counter string, longest time.Duration) (q *tidegate.Request, done func()) {
 	v := &values{counter: counter, longest: longest, cost: 1}
 	if p.o.Cost != nil {
@@ -37,11 +38,11 @@ func hostOf(req *http.Request) string {
 	return req.URL.Host
 }
 
-// values are the attributes of a call, and what the matcher has to know beyond them.
+// values are the attributes of a call, and what else the matcher has to know.
 type values struct {
 	tidegate.Values
 	counter string
-	longest time.Duration // that it may wait
+	longest time.Duration // how long it may wait
 	cost    int64
 	part    part
 	// What the matcher has found:
@@ -126,11 +127,11 @@ func (v *values) survey(checks []tidegate.Check) (turns, others bool) {
 	return turns, others
 }
 
-// count keeps c for admitted.giveBack, unless that is the visit's to give back.
+// count keeps c for admitted.giveBack, unless ending the visit refunds it.
 func (v *values) count(c *tidegate.Check) {
 	if charged(c) && c.Limit.Algorithm != tidegate.Concurrency && !c.Estimate && (c.Limit.Terms == nil || len(c.Limit.Terms.AtEnd.Counts) == 0) {
 		kept := *c
-		kept.Key = strings.Clone(c.Key) // it may lie in memory of the question
+		kept.Key = strings.Clone(c.Key) // it may share memory with the question
 		v.counted = append(v.counted, kept)
 	}
 }

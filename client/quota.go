@@ -29,8 +29,8 @@ var dialects = []dialect{
 	{"a-tokens", "Anthropic-RateLimit-Tokens-Limit", "Anthropic-RateLimit-Tokens-Remaining", "Anthropic-RateLimit-Tokens-Reset", "tokens"},
 }
 
-// quotas returns what the headers of a response say about limits, in every dialect that they
-// are written in. A field that cannot be parsed says nothing.
+// quotas returns what the headers of a response say about limits, in all dialects that it uses. A
+// field that cannot be parsed is ignored.
 func quotas(h http.Header, now time.Time) []quota {
 	now = serverTime(h, now)
 	all := structuredQuotas(h)
@@ -49,7 +49,7 @@ func quotas(h http.Header, now time.Time) []quota {
 	return all
 }
 
-// firstItem is "100" of "100, 100;w=60", as drafts before the sixth wrote it.
+// firstItem returns "100" of "100, 100;w=60", a form from before draft 6.
 func firstItem(s string) string {
 	s, _, _ = strings.Cut(s, ",")
 	s, _, _ = strings.Cut(s, ";")
@@ -66,7 +66,7 @@ func retryAfter(h http.Header, now time.Time) (time.Duration, bool) {
 	for _, name := range [...]string{"Retry-After", "X-Ratelimit-Retry-After"} {
 		var longest time.Duration
 		told := false
-		for _, line := range h[name] { // one of each server on the way
+		for _, line := range h[name] { // each server on the way may add one
 			if d, ok := parseRetryAfter(line, serverTime(h, now)); ok {
 				longest, told = max(longest, d), true
 			}
@@ -78,16 +78,15 @@ func retryAfter(h http.Header, now time.Time) (time.Duration, bool) {
 	return 0, false
 }
 
-// renewBy has no quota be renewed later than after, which a Retry-After has named. The
-// drafts give that precedence.
+// renewBy caps the reset of all quotas at after, the Retry-After: the drafts give it precedence.
 func renewBy(all []quota, after time.Duration) {
 	for i := range all {
 		all[i].reset = min(all[i].reset, after)
 	}
 }
 
-// resetOf returns when the quotas that are used up are renewed, the last of them; 0 means
-// that none is used up, or that it is not known when.
+// resetOf returns when the last of the used-up quotas is renewed; 0 means that none is used up, or
+// that the time is unknown.
 func resetOf(all []quota) (longest time.Duration) {
 	for _, q := range all {
 		if q.left == 0 {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// refusal is what an answer says about trying a request again that the server did not serve.
+// refusal is what a response says about retrying a request that the server did not serve.
 type refusal struct {
 	final bool          // another try would not help
 	named bool          // the server said when to come back, or when its limits reset
@@ -56,8 +56,8 @@ func redirects(res *http.Response) bool {
 }
 
 // neverFits reports whether a refusal without a time is about the request itself: the server
-// says that something remains of every limit, and still it refused. That is how
-// package httplimit answers a request that costs more than its limit can ever admit.
+// refused although it says that something remains of every limit. That is how package httplimit
+// answers a request that costs more than its limit can ever admit.
 func neverFits(all []quota) bool {
 	for _, q := range all {
 		if q.left <= 0 || q.unit != "" {
@@ -67,12 +67,12 @@ func neverFits(all []quota) bool {
 	return len(all) > 0
 }
 
-// accepted reports whether a server has taken a request on, whatever it then answered.
+// accepted reports whether a server processed a request, whatever its answer was.
 func accepted(res *http.Response) bool {
 	return res.StatusCode != http.StatusTooManyRequests && res.StatusCode != http.StatusServiceUnavailable
 }
 
-// transient reports whether another try may help after an error of the transport.
+// transient reports whether a retry may help after an error of the transport.
 func transient(ctx context.Context, err error) bool {
 	if ctx.Err() != nil {
 		return false

@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// Bounds of what is read of a response whose request is sent again, so that its connection
-// can be used meanwhile. Beyond them the connection is closed.
+// Bounds on what is read of a response whose request is retried, so that the retry can reuse its
+// connection. Beyond them the connection is closed.
 const (
 	maxShelved = 64 << 10
 	shelveTime = time.Second
 )
 
-// shelve reads the rest of a response, up to the bounds, and closes its connection's end. The
-// response can still be returned: what was read is its body. res may be nil.
+// shelve reads the rest of a response, up to the bounds, and releases its connection. The response
+// can still be returned: its body is what was read. res may be nil.
 func shelve(res *http.Response) {
 	if res == nil || res.Body == nil {
 		return
@@ -32,7 +32,7 @@ func shelve(res *http.Response) {
 	res.Body = &shelvedBody{Reader: &read, err: err}
 }
 
-// shelvedBody is what was read of a body, and what is wrong with the rest.
+// shelvedBody is the part of a body that was read, and the error in place of the rest.
 type shelvedBody struct {
 	io.Reader
 	err error

@@ -9,10 +9,11 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// A stop is a bucket of raw time with room for one event. It is empty until an instant, for
-// every instance that asks, and no call passes before that.
+// A stop is a bucket with room for one event, whose debt is the time to wait. It has no room until
+// an instant, for every instance that asks, and no call passes before that.
 
-// maxStop is the longest stop there can be, stopUnit the shortest: its half is a period.
+// maxStop is the longest possible stop, stopUnit the shortest; half of stopUnit is the shortest
+// period.
 const (
 	maxStop  = 7 * 24 * time.Hour
 	stopUnit = 2 * tidegate.MinPeriod
@@ -25,20 +26,20 @@ func stopLimit(name string, period time.Duration, terms *tidegate.Terms) *tidega
 	})
 }
 
-// stopCheck is what calls are checked by. A store that does not answer stops nobody.
+// stopCheck is the limit that calls are checked against. A store that does not answer stops nobody.
 var stopCheck = stopLimit("stop", maxStop, stopTerms)
 
-// strictCheck is a stop that stops nobody: while it lasts, all instances are strict about turns,
-// also those that had no call during the stop proper.
+// strictCheck is like a stop, but holds no call back: while it lasts, all instances are strict
+// about turns, even those that made no call during the stop itself.
 var strictCheck = stopLimit("strict", maxStop, stopTerms)
 
 var stopTerms = &tidegate.Terms{
 	Rule: "stop", Role: tidegate.Blocks, Handling: tidegate.Handling{Final: true, OnStoreFailure: tidegate.FailOpen},
 }
 
-// stopFor has all instances wait for d, or for as long as they have to already, if that is
-// longer. What is charged unasked makes a debt of at most one capacity, so that two events of
-// d/2 fill the bucket up to d and no further, however many instances charge it at once.
+// stopFor makes all instances wait for d, or until the end of the current stop if that is later.
+// Adjust overdraws a bucket by at most one capacity, so two events of d/2 fill it up to d and no
+// further, however many instances charge it at once.
 func (p *Provider) stopFor(ctx context.Context, counter string, d time.Duration) error {
 	return p.store.Adjust(context.WithoutCancel(ctx), tidegate.Receipt{}, []tidegate.Check{
 		{Key: counter, Limit: stopLimit("stop", d/2, nil), Cost: 2},
@@ -63,7 +64,8 @@ func (p *Provider) stopIfAsked(req *http.Request, res *http.Response) {
 	p.tell(req, Event{Kind: Stopped, Status: res.StatusCode, Wait: d, Err: err})
 }
 
-// stopped returns how long calls have to wait for the end of a stop.
+// stopped returns how long calls have to wait for the end of a stop, and warns turns if other
+// instances are strict.
 func (p *Provider) stopped(ctx context.Context, counter string) time.Duration {
 	checks := []tidegate.Check{{Key: counter, Limit: stopCheck}, {Key: counter, Limit: strictCheck, Advisory: true}}
 	d, err := p.store.Take(ctx, checks, 1)

@@ -69,7 +69,7 @@ func draft7(items []item) (quota, bool) {
 	return q, found
 }
 
-// item is a member of a list of RFC 9651: a string or a token, and its parameters.
+// item is a member of a list of RFC 9651: a string or token, and its parameters.
 type item struct {
 	name   string
 	params []param
@@ -77,7 +77,7 @@ type item struct {
 
 type param struct{ key, value string }
 
-// param returns the value of a parameter; of several, the last, as RFC 9651 says.
+// param returns the value of a parameter; if it occurs several times, the last, as RFC 9651 says.
 func (i *item) param(key string) (value string) {
 	for _, p := range i.params {
 		if p.key == key {

@@ -10,14 +10,14 @@ const (
 	throttleSlot  = time.Second
 	// minThrottled requests have to be in the window before any is rejected.
 	minThrottled = 20
-	// probeEvery is how often one goes through whatever the probability.
+	// probeEvery is how often one request is sent whatever the probability.
 	probeEvery = time.Second
 	// recovered is how many accepts in a row show that refusals are over.
 	recovered = 10
 )
 
-// throttle counts what became of requests in the last ten seconds. Those that are on their way, or
-// wait to be sent, say nothing yet.
+// throttle counts the results of requests in the last ten seconds. Requests in flight, or waiting
+// to be sent, are not counted yet.
 type throttle struct {
 	slots  [throttleSlots]struct{ requests, accepts int64 }
 	newest int64     // the number of the slot that is counted in
@@ -35,7 +35,8 @@ func (t *throttle) slot(now time.Time) int {
 	return int(t.newest % throttleSlots)
 }
 
-// ask reports whether a request should be sent, and counts it if not. random is from [0, 1).
+// ask reports whether a request should be sent. A rejected one is counted as a request that was not
+// accepted. random is from [0, 1).
 func (t *throttle) ask(now time.Time, k, random float64) bool {
 	slot := t.slot(now)
 	var requests, accepts int64
@@ -52,8 +53,8 @@ func (t *throttle) ask(now time.Time, k, random float64) bool {
 	return true
 }
 
-// accept counts a request that the server took on. After some in a row, refusals of before no
-// longer count; accepts still do.
+// accept counts a request that the server accepted. After `recovered` of them in a row, earlier
+// refusals no longer count; accepts still do.
 func (t *throttle) accept(now time.Time) {
 	slot := t.slot(now)
 	t.slots[slot].requests++
@@ -66,7 +67,7 @@ func (t *throttle) accept(now time.Time) {
 	}
 }
 
-// refuse counts a request that the server did not take on.
+// refuse counts a request that the server did not accept.
 func (t *throttle) refuse(now time.Time) {
 	t.slots[t.slot(now)].requests++
 	t.streak = 0

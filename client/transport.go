@@ -55,14 +55,14 @@ type Transport struct {
 	// ErrThrottled; one request a second is sent in any case. 0 means DefaultThrottle,
 	// negative never.
 	Throttle float64
-	// Key tells apart what has limits of its own, for example by host and account; nil
-	// means by host.
+	// Key tells apart what has limits of its own, for example host and account together; nil means
+	// the host.
 	Key func(*http.Request) string
 	// MaxHosts is how many keys are remembered; 0 means DefaultMaxHosts. Those that hold
 	// no request back are forgotten first.
 	MaxHosts int
-	// OnEvent is told what happens to requests, for logs and metrics; nil means nobody is.
-	// It may be called from many goroutines at once.
+	// OnEvent is called with what happens to requests, for logs and metrics; nil means never. It
+	// may be called from many goroutines at once.
 	OnEvent func(*http.Request, Event)
 
 	hosts hosts
@@ -81,7 +81,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	for attempt := req; ; {
 		c.try++
 		res, err := t.base().RoundTrip(attempt)
-		if c.try > 1 && refusedBelow(err) { // what came last stands
+		if c.try > 1 && refusedBelow(err) { // the previous answer stands
 			return before.res, before.err
 		}
 		v := c.classify(res, err)
@@ -94,7 +94,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		shelve(res)
 		before = tried{res, err}
 		if waitErr := c.await(v.wait); waitErr != nil {
-			if refusedBelow(waitErr) { // it would have to wait too long: what came last stands
+			if refusedBelow(waitErr) { // the wait would be too long: the last answer stands
 				return res, err
 			}
 			return nil, waitErr
@@ -116,7 +116,7 @@ func closeIdle(base http.RoundTripper) {
 	}
 }
 
-// tried is what came of a try.
+// tried is the result of a try.
 type tried struct {
 	res *http.Response
 	err error
@@ -126,7 +126,7 @@ func (t *Transport) key(req *http.Request) string {
 	if t.Key != nil {
 		return t.Key(req)
 	}
-	if req.URL == nil { // for Base to refuse
+	if req.URL == nil { // Base returns the error
 		return ""
 	}
 	return strings.ToLower(req.URL.Host)
@@ -146,10 +146,10 @@ func (t *Transport) paceBelow() float64     { return cmp.Or(t.PaceBelow, Default
 func (t *Transport) throttle() float64      { return cmp.Or(t.Throttle, DefaultThrottle) }
 func (t *Transport) retryShare() float64    { return cmp.Or(t.RetryShare, DefaultRetryShare) }
 
-// maxBackoff is the longest wait for which no server has named a time.
+// maxBackoff is the longest wait if no server has named a time.
 const maxBackoff = 30 * time.Second
 
-// backoff is the longest wait after so many tries.
+// backoff returns the longest wait after that many tries.
 func (t *Transport) backoff(tries int) time.Duration {
 	first := cmp.Or(t.Backoff, DefaultBackoff)
 	if tries > 30 || first > maxBackoff>>(tries-1) {

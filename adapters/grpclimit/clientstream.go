@@ -10,16 +10,16 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// maxKept is how many bytes of a stream are kept to send them again: the initial window of a
-// stream of HTTP/2, so that sending them again does not wait for the server, which may be
-// waiting for this client to receive.
+// maxKept is how many bytes of a stream are kept for a repetition: the initial window of an HTTP/2
+// stream, so that repeating them does not wait for the server, which may itself be waiting for this
+// client to receive.
 const maxKept = 1<<16 - 1
 
 // messageHead is how many bytes gRPC sends before each message.
 const messageHead = 5
 
-// Stream is a [grpc.StreamClientInterceptor]. A stream can be repeated until something comes
-// back, or more than 64 KiB were sent.
+// Stream is a [grpc.StreamClientInterceptor]. A stream can be repeated until a message has been
+// received, or more than 64 KiB were sent.
 func (c *Client) Stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, streamer grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 	c.budget.earn()
 	open := func() (grpc.ClientStream, error) { return streamer(ctx, desc, cc, method, opts...) }
@@ -30,8 +30,8 @@ func (c *Client) Stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.Cli
 	return &clientStream{client: c, ctx: ctx, method: method, open: open, current: first, attempts: 1, over: make(chan struct{})}, nil
 }
 
-// clientStream is a stream that is opened again when it was refused. Its current attempt is
-// committed once it can no longer be replaced.
+// clientStream is a stream that is opened again after a refusal. Its current attempt is committed
+// once it can no longer be repeated.
 type clientStream struct {
 	client *Client
 	ctx    context.Context
@@ -79,13 +79,14 @@ func (s *clientStream) Header() (metadata.MD, error) {
 			return md, err
 		}
 		if !s.replaced(current) {
-			return nil, nil // RecvMsg tells why
+			return nil, nil // RecvMsg returns the error
 		}
 	}
 }
 
-// replaced reports whether there is another attempt after one that has ended without headers. If
-// somebody receives, they see to that; then they may receive for long.
+// replaced reports whether there is another attempt after ended, which has ended without headers.
+// If another goroutine is in RecvMsg, that one makes the attempt; replaced waits for it, since it
+// may then stay in RecvMsg for long.
 func (s *clientStream) replaced(ended grpc.ClientStream) bool {
 	s.mu.Lock()
 	current, over := s.current, s.over
@@ -111,8 +112,8 @@ func (s *clientStream) CloseSend() error {
 	return current.CloseSend()
 }
 
-// SendMsg implements [grpc.ClientStream]. gRPC forbids callers to change m afterwards, so it can
-// be kept.
+// SendMsg implements [grpc.ClientStream]. gRPC forbids callers to modify m afterwards, so it can be
+// kept.
 func (s *clientStream) SendMsg(m any) error {
 	s.mu.Lock()
 	current := s.current
@@ -122,8 +123,8 @@ func (s *clientStream) SendMsg(m any) error {
 	if err != io.EOF {
 		return err
 	}
-	// The server has ended the attempt. If somebody receives, they see why, and send m again; or
-	// have done so, and the next attempt goes on.
+	// The server has ended the attempt. If another goroutine is in RecvMsg, it learns why, and
+	// sends m again; or it has done so already, and the next attempt continues.
 	if !s.receive.TryLock() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -176,7 +177,7 @@ func (s *clientStream) RecvMsg(m any) error {
 }
 
 // retryEnded finds out why an attempt has ended without headers, and reports whether there is
-// another one. The caller has locked receive.
+// another one. The caller holds receive.
 func (s *clientStream) retryEnded(ended grpc.ClientStream) bool {
 	current, failed := s.attempt()
 	if current != ended {
@@ -197,8 +198,8 @@ func (s *clientStream) retryEnded(ended grpc.ClientStream) bool {
 	return err == nil
 }
 
-// retry replaces an attempt that ended with refused, when its time has come. Otherwise it
-// returns the error for the caller.
+// retry replaces an attempt that ended with refused, once it may be repeated. Otherwise it returns
+// the error for the caller.
 func (s *clientStream) retry(ended grpc.ClientStream, refused error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -220,7 +221,7 @@ func (s *clientStream) retry(ended grpc.ClientStream, refused error) error {
 	s.over = make(chan struct{})
 	for _, m := range s.sent {
 		if next.SendMsg(m) != nil {
-			return nil // RecvMsg tells why
+			return nil // RecvMsg returns the error
 		}
 	}
 	if s.closed {

@@ -86,7 +86,7 @@ type usageError string
 
 func (e usageError) Error() string { return string(e) }
 
-// find finds the file, and the rules that it is for, if they are known.
+// find finds the file, and the rules that use it, if they are known.
 func (o *apiKeysOptions) find(env Env) error {
 	if o.file != "" && o.config == "" {
 		return nil
@@ -108,7 +108,7 @@ func (o *apiKeysOptions) find(env Env) error {
 	return nil
 }
 
-// stat takes files that are not there yet for files: add is what makes the first of them.
+// stat treats missing files as regular files: add creates the first one.
 func stat(name string) (fs.FileInfo, error) {
 	info, err := os.Stat(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -159,7 +159,7 @@ func (o *apiKeysOptions) add(env Env, args []string) error {
 	return nil
 }
 
-// shortestKey is how long a key has to be that others made.
+// shortestKey is the minimum length of a key that was not made here.
 const shortestKey = 16
 
 func readKey(r io.Reader) (string, error) {
@@ -195,7 +195,7 @@ func (o *apiKeysOptions) revoke(env Env, args []string) error {
 	return nil
 }
 
-// then is what happens to requests whose key is revoked, by the rules that are known.
+// then says what happens to requests whose key is revoked, by the rules that are known.
 func (o *apiKeysOptions) then() []string {
 	if len(o.rules) == 0 {
 		return []string{}
@@ -207,7 +207,7 @@ func (o *apiKeysOptions) then() []string {
 	return append([]string{}, set.WithoutAPIKey()...)
 }
 
-// listed is a key as list shows it.
+// listed is a key in the output of list.
 type listed struct {
 	Name       string            `json:"name"`
 	Created    string            `json:"created,omitempty"`

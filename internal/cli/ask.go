@@ -53,7 +53,7 @@ type askOptions struct {
 	peek, report, json bool
 }
 
-// asked is the request in the words of the check API.
+// asked is the request as the check API expects it.
 type asked struct {
 	Method  string            `json:"method,omitempty"`
 	Host    string            `json:"host,omitempty"`
@@ -121,7 +121,7 @@ func (o *askOptions) run(ctx context.Context, env Env, args []string) int {
 	return exitOK
 }
 
-// question takes the URL apart, and leaves the path as it was written.
+// question splits the URL, and leaves the path as it was written.
 func (o *askOptions) question() asked {
 	d := &o.draft
 	host, path := "", "/"

@@ -87,7 +87,7 @@ func (o *auditOptions) print(env *Env, page *admin.AuditPage) {
 			e := &page.Entries[i]
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", e.At.UTC().Format(time.RFC3339), orDash(e.Who), orDash(e.Action), resultText(env, e), whatText(e), orDash(e.Reason), orDash(e.Node))
 		}
-		_ = w.Flush() // what does not reach standard output is not ours to mend
+		_ = w.Flush() // errors of standard output are ignored
 	case o.who+o.action+o.result != "":
 		fmt.Fprintln(env.Stdout, "no such entry is in the audit log")
 	default:
@@ -105,8 +105,8 @@ func resultText(env *Env, e *auditlog.Entry) string {
 	return env.paint(red, orDash(e.Result))
 }
 
-// whatText is user=42 rule=api …, and the error if there is one. The ID of a measure and where it
-// holds are left to --json.
+// whatText returns user=42 rule=api …, and the error if there is one. The ID of a measure and where
+// it is in force are only in --json.
 func whatText(e *auditlog.Entry) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(e.What)) {

@@ -64,14 +64,14 @@ type ciOptions struct {
 	maxRefused   int64
 }
 
-// ciReport is what a pull request is told. It is printed as JSON as it is.
+// ciReport is the report for a pull request. Its JSON is printed as it is.
 type ciReport struct {
 	Passed   bool       `json:"passed"`
-	Why      []string   `json:"why,omitempty"` // it did not pass
+	Why      []string   `json:"why,omitempty"` // why it did not pass
 	Problems diag.List  `json:"problems"`
 	Tests    []tested   `json:"tests"`
 	Plan     *rulesPlan `json:"plan,omitempty"`
-	// PlanError is why there is no plan, or nothing of live keys.
+	// PlanError says why there is no plan, or no plan of live keys.
 	PlanError string `json:"plan_error,omitempty"`
 }
 
@@ -116,7 +116,7 @@ func (o *ciOptions) report(ctx context.Context, env Env, name string) (*ciReport
 		return nil, err
 	}
 	r := &ciReport{Problems: append(diag.List{}, lint.File(name, lint.Options{})...), Tests: []tested{}}
-	if o.layer != "" { // a server reads them together with the other layers, and tells what is wrong
+	if o.layer != "" { // a server joins them with the other layers, and reports what is wrong
 		r.Problems = slices.DeleteFunc(r.Problems, func(p diag.Problem) bool { return p.Check == "" })
 	}
 	errs, warnings := r.Problems.Count()
@@ -146,7 +146,7 @@ func (o *ciOptions) test(ctx context.Context, r *ciReport, name string) {
 	}
 	names, err := testFiles(folder)
 	if err != nil {
-		names = nil // there are none
+		names = nil // there are no tests
 	}
 	for _, n := range names {
 		if only == "" || strings.TrimSuffix(filepath.Base(n), filepath.Ext(n)) == only {
@@ -174,14 +174,14 @@ func (o *ciOptions) test(ctx context.Context, r *ciReport, name string) {
 	}
 }
 
-// plan compares the rules with those of the base, and asks the server.
+// plan compares the rules with those of the base, and asks the server for a plan.
 func (o *ciOptions) plan(ctx context.Context, env Env, r *ciReport, base *gitTree, name string) {
 	now, err := readTree(name, disk{})
 	switch {
 	case err != nil && o.layer != "":
 		o.planLayer(ctx, env, r, name)
 		return
-	case err != nil: // lint has told what is wrong
+	case err != nil: // lint has reported what is wrong
 		r.PlanError = err.Error()
 		r.fail("the rules cannot be read")
 		return
@@ -190,7 +190,7 @@ func (o *ciOptions) plan(ctx context.Context, env Env, r *ciReport, base *gitTre
 	if err != nil {
 		r.PlanError = err.Error()
 		if p == nil {
-			return // of a base that was broken, nothing is asked of this change
+			return // a broken base says nothing about this change
 		}
 	}
 	r.Plan = p
@@ -202,7 +202,7 @@ func (o *ciOptions) plan(ctx context.Context, env Env, r *ciReport, base *gitTre
 	o.askServer(ctx, env, r, q)
 }
 
-// planLayer is plan of a layer that needs others. Only the server can compare it.
+// planLayer is plan for a layer that needs others, which only the server can compare.
 func (o *ciOptions) planLayer(ctx context.Context, env Env, r *ciReport, name string) {
 	b, err := source.ReadBundle(name)
 	if err != nil {
@@ -214,7 +214,7 @@ func (o *ciOptions) planLayer(ctx context.Context, env Env, r *ciReport, name st
 	o.askServer(ctx, env, r, proposalOf(o.layer, b))
 }
 
-// askServer adds what a running server says to the plan.
+// askServer adds the plan of a running server.
 func (o *ciOptions) askServer(ctx context.Context, env Env, r *ciReport, q admin.Proposal) {
 	p := r.Plan
 	if err := p.ask(ctx, env, &o.remote, q); err != nil {
@@ -234,5 +234,5 @@ func (o *ciOptions) askServer(ctx context.Context, env Env, r *ciReport, q admin
 	}
 }
 
-// errNoBase says that the base has no such rules.
+// errNoBase means that the base has no such rules.
 var errNoBase = errors.New("the base has no rules there")

@@ -70,7 +70,7 @@ func (r *ciReport) markdownTests(b *strings.Builder) {
 	}
 }
 
-// oneLine is the first of several problems.
+// oneLine returns the first of several problems.
 func oneLine(problems diag.List) string {
 	if len(problems) == 0 {
 		return "nothing is known"

@@ -28,12 +28,12 @@ const (
 	exitUsage = 2 // the command was not understood
 )
 
-// Env is the world around a command.
+// Env is the environment of a command.
 type Env struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
-	Color          bool // colours are welcome on Stdout
-	Asks           bool // somebody can be asked on Stdin
+	Color          bool // Stdout supports colors
+	Asks           bool // Stdin is interactive, so questions can be asked
 	Getenv         func(string) string
 }
 
@@ -46,7 +46,7 @@ func System() Env {
 	}
 }
 
-// isTerminal: a character device that is not the null device.
+// isTerminal reports whether f is a character device other than the null device.
 func isTerminal(f *os.File) bool {
 	info, err := f.Stat()
 	null, nullErr := os.Stat(os.DevNull)
@@ -57,20 +57,19 @@ func isTerminal(f *os.File) bool {
 type command struct {
 	name    string
 	summary string
-	help    string // usage and examples; flags are added
+	help    string // usage and examples; the flags are appended
 	takes   takes
 	setup   func(*flag.FlagSet) func(context.Context, Env, []string) int
 }
 
-// takes is what the arguments of a command are, for completion.
+// takes describes the arguments of a command, for completion.
 type takes struct {
 	words   []string            // the first argument is one of these
 	endings []string            // of the files among the arguments; folders are offered, too
-	values  map[string][]string // of flags, where they can be listed
+	values  map[string][]string // values of flags, if they can be listed
 }
 
-// commands in the order of --help. It is filled in by init, because help is one
-// of them.
+// commands are in the order of --help. init fills them in, because help itself is one.
 var commands []command
 
 func init() {
@@ -81,7 +80,7 @@ func init() {
 func Main(env Env, args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal ends it at once
+	context.AfterFunc(ctx, stop) // so that a second signal ends the process at once
 	return run(ctx, env, args)
 }
 
@@ -129,7 +128,7 @@ func (c *command) run(ctx context.Context, env Env, args []string) int {
 	return do(ctx, env, rest)
 }
 
-// parse lets flags stand anywhere among the arguments, up to "--".
+// parse accepts flags anywhere among the arguments, up to "--".
 func parse(flags *flag.FlagSet, args []string) (rest []string, err error) {
 	for {
 		if err := flags.Parse(args); err != nil {
@@ -146,8 +145,7 @@ func parse(flags *flag.FlagSet, args []string) (rest []string, err error) {
 	}
 }
 
-// flagMistake says what is wrong with the flags, and what was probably meant by a name
-// that there is not.
+// flagMistake says what is wrong with the flags, and suggests a flag for one that does not exist.
 func flagMistake(flags *flag.FlagSet, err error) string {
 	name, unknown := strings.CutPrefix(err.Error(), "flag provided but not defined: -")
 	if !unknown {
@@ -205,7 +203,7 @@ func commandNames() []string {
 	return names
 }
 
-// misused tells how a command was not understood.
+// misused reports how a command was called wrongly.
 func misused(env Env, command, format string, args ...any) int {
 	fmt.Fprintf(env.Stderr, "tidegate %s: %s\nRun tidegate %s --help.\n", command, fmt.Sprintf(format, args...), command)
 	return exitUsage

@@ -58,12 +58,12 @@ type completion struct {
 // completedFlag is a flag as shells need it.
 type completedFlag struct {
 	name, help string
-	value      string   // what the value is called; "" if there is none
-	words      []string // all values, where they can be listed
+	value      string   // name of the value; "" if there is none
+	words      []string // all values, if they can be listed
 	file       bool     // the value names a file or folder
 }
 
-// completions are those of all commands.
+// completions returns the completions of all commands.
 func completions() []completion {
 	var all []completion
 	for _, c := range commands {
@@ -94,7 +94,7 @@ func completeFlag(f *flag.Flag, words []string) completedFlag {
 	return made
 }
 
-// with returns the names of the flags that fit.
+// with returns the names of the flags for which fits is true.
 func (c *completion) with(fits func(completedFlag) bool) []string {
 	var names []string
 	for _, f := range c.flags {
@@ -105,7 +105,7 @@ func (c *completion) with(fits func(completedFlag) bool) []string {
 	return names
 }
 
-// alternatives is a case pattern of a shell: lint:was|lint:door.
+// alternatives returns a case pattern of a shell: lint:was|lint:door.
 func alternatives(command string, flags []string) string {
 	all := slices.Clone(flags)
 	for i := range all {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// bashCompletion is a function that needs nothing but bash itself.
+// bashCompletion returns a function that needs only bash itself.
 func bashCompletion(all []completion) string {
 	var names []string
 	for _, c := range all {
@@ -95,7 +95,7 @@ _tidegate() {
 complete -F _tidegate tidegate
 `
 
-// bashValues are the cases of flags that take a value. Any other flag is one without.
+// bashValues returns the cases of flags that take a value. All other flags take none.
 func bashValues(all []completion) string {
 	var b strings.Builder
 	for _, c := range all {
@@ -115,7 +115,7 @@ func bashValues(all []completion) string {
 	return b.String()
 }
 
-// bashFlags are the cases of the names of flags.
+// bashFlags returns the cases of the names of flags.
 func bashFlags(all []completion) string {
 	var b strings.Builder
 	for _, c := range all {
@@ -126,7 +126,7 @@ func bashFlags(all []completion) string {
 	return b.String()
 }
 
-// bashArguments are the cases of arguments that are not flags.
+// bashArguments returns the cases of arguments that are not flags.
 func bashArguments(all []completion) string {
 	var b strings.Builder
 	for _, c := range all {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// zshCompletion is for a folder of fpath.
+// zshCompletion returns a file for a folder in fpath.
 func zshCompletion(all []completion) string {
 	var b strings.Builder
 	b.WriteString("#compdef tidegate\n# Completion of tidegate for zsh, written by: tidegate completion zsh\n\n_tidegate() {\n\tlocal -a commands\n\tcommands=(\n")
@@ -48,7 +48,7 @@ func zshFlag(f completedFlag) string {
 
 func zshQuote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
-// fishCompletion is for the folder completions.
+// fishCompletion returns a file for the folder completions.
 func fishCompletion(all []completion) string {
 	var b strings.Builder
 	b.WriteString("# Completion of tidegate for fish, written by: tidegate completion fish\n\ncomplete -c tidegate -f\n")

@@ -12,8 +12,8 @@ import (
 	"tidegate.dev/tidegate/internal/lang/describe"
 )
 
-// curlValue are the options of curl that take a value, by what it means here:
-// "" is of no matter to a rule.
+// curlValue has the options of curl that take a value, with their meaning here: "" if rules do not
+// depend on it.
 var curlValue = map[string]string{
 	"-X": "method", "--request": "method",
 	"-H": "header", "--header": "header",
@@ -29,7 +29,7 @@ var curlValue = map[string]string{
 	"--cacert": "", "-E": "", "--cert": "", "--key": "", "--retry": "", "-x": "", "--proxy": "", "--resolve": "",
 }
 
-// curlFlag are those that take none.
+// curlFlag has the options that take no value.
 var curlFlag = map[string]string{
 	"-I": "head", "--head": "head", "-G": "get", "--get": "get",
 	"-s": "", "--silent": "", "-S": "", "--show-error": "", "-i": "", "--include": "", "-v": "", "--verbose": "",
@@ -119,8 +119,8 @@ func (d *draft) curlOption(what, value string) error {
 	return nil
 }
 
-// curlPart adds a field of a form that is sent in parts. What curl reads from files is of
-// no matter to a rule.
+// curlPart adds a field of a multipart form. The content of files is left out, since rules do not
+// depend on it.
 func (d *draft) curlPart(value string) error {
 	name, value, ok := strings.Cut(value, "=")
 	if !ok || name == "" {
@@ -134,7 +134,7 @@ func (d *draft) curlPart(value string) error {
 	return nil
 }
 
-// curlEncoded is what --data-urlencode makes of content, =content or name=content.
+// curlEncoded returns what --data-urlencode sends for content, =content or name=content.
 func curlEncoded(value string) string {
 	name, content, ok := strings.Cut(value, "=")
 	switch {
@@ -146,7 +146,7 @@ func curlEncoded(value string) string {
 	return name + "=" + url.QueryEscape(content)
 }
 
-// curlMethod is what curl would use: data makes a POST of it.
+// curlMethod sets the method that curl would use: POST if there is data.
 func (d *draft) curlMethod(head, get bool) error {
 	switch {
 	case d.URL == "":
@@ -173,8 +173,9 @@ func (d *draft) curlMethod(head, get bool) error {
 	return nil
 }
 
-// escaped reads a text in $'…' as bash does, from behind the first quote, and returns how long it is
-// in the line. Browsers write data so that has a quote, an end of a line or other letters in it.
+// escaped reads a text in $'…' as bash does, from after the first quote, and returns its length in
+// the line. Browsers write data in this form if it contains a quote, a line break or non-ASCII
+// letters.
 func escaped(line string) (text string, n int, closed bool) {
 	var b strings.Builder
 	for rest := line; rest != ""; {

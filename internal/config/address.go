@@ -30,12 +30,12 @@ func (a Address) String() string {
 	return a.Address
 }
 
-// Local reports whether only this machine reaches it.
+// Local reports whether only this machine can reach it.
 func (a Address) Local() bool {
 	return a.Network == "unix" || loopback(a.host())
 }
 
-// host is "" for every address of the machine.
+// host returns the host; "" for every address of the machine.
 func (a Address) host() string {
 	host, _, _ := net.SplitHostPort(a.Address)
 	ip, err := netip.ParseAddr(host)
@@ -53,7 +53,7 @@ func (a Address) port() string {
 	return port
 }
 
-// meets reports whether a and b cannot both be listened on.
+// meets reports whether it is impossible to listen on both a and b.
 func (a Address) meets(b Address) bool {
 	if !a.Open() || !b.Open() {
 		return false
@@ -67,7 +67,7 @@ func (a Address) meets(b Address) bool {
 	return a.host() == "" || b.host() == "" || sameHost(a.host(), b.host())
 }
 
-// reachedAt reports whether who connects to host and port arrives at a.
+// reachedAt reports whether a connection to host and port arrives at a.
 func (a Address) reachedAt(host, port string) bool {
 	if a.Network != "tcp" || a.port() != port {
 		return false
@@ -76,7 +76,7 @@ func (a Address) reachedAt(host, port string) bool {
 	if to := (Address{Address: net.JoinHostPort(host, port)}).host(); to != "" {
 		return sameHost(own, to) || own == "" && loopback(to)
 	}
-	return own == "" || loopback(own) // to connect to no address is to connect to oneself
+	return own == "" || loopback(own) // connecting to an empty address connects to this machine
 }
 
 func sameHost(a, b string) bool {
@@ -88,7 +88,7 @@ func loopback(host string) bool {
 	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
 }
 
-// address is host and port, where usual is the port to advise, or a socket.
+// address is the codec of HOST:PORT, or of a socket; hints suggest the port usual.
 func address(usual string) codec[Address] {
 	return codec[Address]{
 		read: func(w rawValue) (Address, mistake) {
@@ -133,18 +133,18 @@ func readHostPort(text, host, port string) (Address, mistake) {
 	return Address{"tcp", net.JoinHostPort(host, port)}, mistake{}
 }
 
-// anyHost is the advice for who names no address of this machine.
+// anyHost returns the hint for an address that this machine does not have.
 func anyHost(port string) string {
 	return "write " + quote("127.0.0.1:"+port) + " for this machine alone, or " + quote(":"+port) + " for all that reach it"
 }
 
-// readSocket takes what follows unix: as the path of a socket.
+// readSocket reads what follows unix: as the path of a socket.
 func readSocket(w rawValue, path string) (Address, mistake) {
-	const longest = 107 // the kernel has room for one more, which is zero
+	const longest = 107 // the kernel's limit, without the terminating zero
 	if path == "" {
 		return Address{}, wrong("names no socket: "+quote(w.text), "unix:/run/tidegate.sock")
 	}
-	if !strings.HasPrefix(path, "@") { // those of Linux that are in no folder
+	if !strings.HasPrefix(path, "@") { // abstract sockets of Linux are in no folder
 		path = within(w.dir, path)
 	}
 	if len(path) > longest {
@@ -153,7 +153,7 @@ func readSocket(w rawValue, path string) (Address, mistake) {
 	return Address{"unix", path}, mistake{}
 }
 
-// notHostPort knows what people write instead of host and port.
+// notHostPort recognises what people write instead of host and port.
 func notHostPort(text, usual string) mistake {
 	if _, rest, ok := strings.Cut(text, "://"); ok {
 		hostPort, _, _ := strings.Cut(rest[strings.LastIndex(rest, "@")+1:], "/")

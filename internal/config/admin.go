@@ -10,8 +10,9 @@ import (
 
 // Admin has the settings of the admin listener.
 type Admin struct {
-	// TokenFile is a file with a token that may do everything. Default: none. If none of TokenFile,
-	// Tokens, TLS.ClientCA and SSO is set, the listener must not be reachable from other machines.
+	// TokenFile is a file with a token that permits everything. Default: none. If none of
+	// TokenFile, Tokens, TLS.ClientCA and SSO is set, the listener must not be reachable from other
+	// machines.
 	TokenFile string
 	// Tokens is a file with operators, their roles and the hashes of their tokens.
 	// Default: none.
@@ -24,20 +25,20 @@ type Admin struct {
 	Followers int
 	// Pages is how many pages of the dashboard may be open at once. Default: 100.
 	Pages int
-	// TLS has its certificate, and says what operators with certificates may do. Default: none.
+	// TLS has its certificate, and the roles of operators with certificates. Default: none.
 	TLS AdminTLS
-	// SSO says which proxies are believed about who has signed in. Default: none.
+	// SSO says which proxies sign operators in. Default: none.
 	SSO SSO
 }
 
-// AdminTLS is the TLS of the admin listener: certificate and key, or neither. If there is a
-// ClientCA, clients are asked for a certificate, and need not have one.
+// AdminTLS is the TLS of the admin listener: certificate and key, or neither. With a ClientCA,
+// client certificates are requested but optional.
 type AdminTLS struct {
 	DoorTLS
 	Roles []string // NAME=ROLE by common name of the certificate, * for all others; default: none
 }
 
-// SSO is single sign-on: proxies that say in a header which operator is asking.
+// SSO is single sign-on: proxies that name the operator of a request in a header.
 type SSO struct {
 	Header string         // with the name of the operator; default: none
 	From   []netip.Prefix // the proxies that set it
@@ -68,7 +69,7 @@ var nameRole = codec[string]{
 	write: func(v string) string { return v },
 }
 
-// ssoHeader is the name of a header that has no other meaning to the listener.
+// ssoHeader is a header name without another meaning for the listener.
 var ssoHeader = codec[string]{
 	read: func(w rawValue) (string, mistake) {
 		for _, taken := range []string{"Authorization", "Host", "Origin", "Cookie", "Content-Type", "X-Forwarded-For", "Forwarded", "Sec-Fetch-Site"} {
@@ -81,7 +82,7 @@ var ssoHeader = codec[string]{
 	write: func(v string) string { return v },
 }
 
-// checkAdmin reports settings of the admin listener that do not fit each other.
+// checkAdmin reports settings of the admin listener that contradict each other.
 func (l *loader) checkAdmin() {
 	a := l.config.Admin
 	l.checkDoorTLS("admin.tls", a.TLS.DoorTLS)
@@ -122,7 +123,7 @@ func (l *loader) checkRoles(path string, roles []string) {
 	}
 }
 
-// checkSSO wants all three settings of SSO or none, and a proxy that not everybody can be.
+// checkSSO requires all three settings of SSO or none, and proxies that are not everybody.
 func (l *loader) checkSSO(s SSO) {
 	const header, from, roles = "admin.sso.header", "admin.sso.from", "admin.sso.roles"
 	if !l.sound(header, from, roles) {

@@ -9,24 +9,24 @@ import (
 	"tidegate.dev/tidegate/internal/lang/yamltree"
 )
 
-// unknown tells of a field that does not exist.
+// unknown reports a field that does not exist.
 func (l *loader) unknown(f yamltree.Field, prefix string) {
 	at, in := l.at(f.Key), "the configuration"
 	if prefix != "" {
 		in = quote(strings.TrimSuffix(prefix, "."))
 	}
 	if secretWord.MatchString(f.Key.Value) {
-		l.hidden[at.pos.Line] = true // what follows is probably one
+		l.hidden[at.pos.Line] = true // the next line probably contains a secret
 	}
 	l.tell(at, diag.Error, "unknown field "+quote(f.Key.Value)+" in "+in, adviseField(f.Key.Value, prefix))
 }
 
-// secretWord is in the names of fields that have secrets elsewhere.
+// secretWord matches names of fields that contain secrets in other programs.
 var secretWord = regexp.MustCompile(`(?i)token|secret|password`)
 
 var fieldName = regexp.MustCompile(`([\w.-]+)["']?\s*:`)
 
-// hasSecretField reports whether a line that YAML does not understand seems to have a secret: a field
+// hasSecretField reports whether a line that is not valid YAML seems to contain a secret: a field
 // with such a name, except for ours, which name files.
 func hasSecretField(line string) bool {
 	for _, found := range fieldName.FindAllStringSubmatch(line, -1) {
@@ -40,10 +40,10 @@ func hasSecretField(line string) bool {
 
 var quoted = regexp.MustCompile("`[^`]{4,}`|\"[^\"]{4,}\"")
 
-// withoutQuoted leaves out what a message quotes of a line, except for marks such as `]`.
+// withoutQuoted removes from a message what it quotes of a line, except for marks such as `]`.
 func withoutQuoted(message string) string { return quoted.ReplaceAllString(message, "`…`") }
 
-// adviseField says what to write instead of an unknown field.
+// adviseField returns the hint for an unknown field.
 func adviseField(word, prefix string) string {
 	if hint, ok := fieldAdvice[prefix+word]; ok {
 		return hint
@@ -70,7 +70,7 @@ func adviseField(word, prefix string) string {
 	return "the fields are " + strings.Join(known, ", ")
 }
 
-// nested is how the file has the setting, from the top: listen: { admin: … }.
+// nested returns the setting as it is written from the top of the file: listen: { admin: … }.
 func (s *setting) nested() string {
 	words := strings.Split(s.path, ".")
 	value := yamlText(s.example)
@@ -80,7 +80,7 @@ func (s *setting) nested() string {
 	return strings.Join(words, ": { ") + ": " + value + strings.Repeat(" }", len(words)-1)
 }
 
-// fieldAdvice is for words that people bring from elsewhere, or that come later.
+// fieldAdvice has hints for words from other programs, and for common mistakes.
 var fieldAdvice = map[string]string{
 	"version":           "remove it: the rule file has a version, the configuration has none",
 	"identify":          inRules("identify"),

@@ -36,7 +36,7 @@ func (l *loader) sound(paths ...string) bool {
 	return !slices.ContainsFunc(paths, func(p string) bool { return l.wrong[p] })
 }
 
-// clash reports that the setting of a path does not fit others.
+// clash reports that a setting contradicts others.
 func (l *loader) clash(path string, s diag.Severity, message, hint string) {
 	l.tell(l.config.origins[path], s, message, hint)
 }
@@ -46,8 +46,8 @@ func (l *loader) clashItem(path string, item int, s diag.Severity, message, hint
 	l.tell(l.values[path][item].origin, s, message, hint)
 }
 
-// either is which of two settings to blame: the first if the operator has set it, else the
-// second.
+// either returns which of two settings to report: the first if the operator has set it, otherwise
+// the second.
 func (l *loader) either(first, second string) string {
 	if l.given(first) {
 		return first
@@ -55,7 +55,7 @@ func (l *loader) either(first, second string) string {
 	return second
 }
 
-// listener is the path of a setting, and the address that it has.
+// listener is a setting of Listen, and its address.
 type listener struct {
 	path string
 	Address
@@ -143,7 +143,7 @@ func (l *loader) checkTrust() {
 	}
 }
 
-// checkKeys reports settings of keys that do nothing without another.
+// checkKeys reports settings of keys that have no effect without another.
 func (l *loader) checkKeys() {
 	trust := l.config.Trust
 	if l.given("trust.api_keys.from") && trust.APIKeys.From != apikey.Usual && trust.APIKeys.File == "" && l.sound("trust.api_keys.from", "trust.api_keys.file") {
@@ -191,7 +191,7 @@ func (l *loader) checkPair(path string, pair KeyPair) {
 	}
 }
 
-// checkTimes reports times that do not fit each other.
+// checkTimes reports times that contradict each other.
 func (l *loader) checkTimes() {
 	limits, health := l.config.Limits, l.config.Health
 	if l.sound("limits.read", "limits.read_header") && limits.Read > 0 && limits.ReadHeader > limits.Read {
@@ -208,7 +208,7 @@ func (l *loader) checkTimes() {
 	}
 }
 
-// checkSnapshot reports how often to write a snapshot, where there is no file to write.
+// checkSnapshot reports an interval for snapshots without a file.
 func (l *loader) checkSnapshot() {
 	const every, file = "store.memory.snapshot_every", "store.memory.snapshot"
 	memory := l.config.Store.Memory
@@ -218,7 +218,7 @@ func (l *loader) checkSnapshot() {
 	}
 }
 
-// checkHealth reports settings that do nothing without health.path.
+// checkHealth reports settings that have no effect without health.path.
 func (l *loader) checkHealth() {
 	for _, path := range []string{"health.every", "health.timeout"} {
 		s := lookup(path)
@@ -229,8 +229,8 @@ func (l *loader) checkHealth() {
 	}
 }
 
-// warnNoRules says what a start without rules means. It does not if that was asked for, or if the
-// process does not start.
+// warnNoRules warns about a start without rules, unless that was asked for, or the process does not
+// start.
 func (l *loader) warnNoRules() {
 	if len(l.config.Rules) > 0 || l.config.XDS.Address != "" || l.given("rules") || l.o.OwnRules || l.problems.HasErrors() {
 		return

@@ -10,21 +10,20 @@ import (
 	"tidegate.dev/tidegate/internal/lang/diag"
 )
 
-// codec is how a value is written. What write makes of a value, read takes as the
-// same value.
+// codec reads and writes values of one type. What write returns, read parses to the same value.
 type codec[T any] struct {
 	read  func(rawValue) (T, mistake)
-	write func(T) string // "" for none
-	words []string       // all there are, where they can be listed
+	write func(T) string // returns "" for no value
+	words []string       // all values, if they can be listed
 }
 
 // slot is a field of Config together with the codec of its value.
 type slot struct {
-	many  bool                                // a list
+	many  bool                                // no values means none
 	yesNo bool                                // a flag without a value means true
 	set   func(*Config, []rawValue) []mistake // no values means none
-	write func(*Config) []string              // nothing for none
-	words []string                            // all values there are, where they can be listed
+	write func(*Config) []string              // returns none for no value
+	words []string                            // all values, if they can be listed
 }
 
 // one is a slot for a single value.
@@ -60,7 +59,7 @@ func list[T any](field func(*Config) *[]T, f codec[T]) slot {
 			seen := make(map[string]bool)
 			for i, w := range values {
 				v, m := readClean(f, w)
-				is := fmt.Sprint(v) // as written, two may differ in what is not shown
+				is := fmt.Sprint(v) // as written: equal Go values may print differently
 				if !m.any() && seen[is] {
 					m = advised("is given twice: "+quote(w.text), "keep one of them")
 				}
@@ -87,7 +86,7 @@ func list[T any](field func(*Config) *[]T, f codec[T]) slot {
 	}
 }
 
-// readClean keeps from f what no value has.
+// readClean parses a value with f, after removing what no value contains.
 func readClean[T any](f codec[T], w rawValue) (v T, m mistake) {
 	w.text = strings.TrimSpace(w.text)
 	switch {
@@ -109,7 +108,7 @@ var text = codec[string]{
 	write: func(v string) string { return v },
 }
 
-// oneOf is one of words.
+// oneOf is a codec for one of words.
 func oneOf(words ...string) codec[string] {
 	return codec[string]{
 		read: func(w rawValue) (string, mistake) {
@@ -123,7 +122,7 @@ func oneOf(words ...string) codec[string] {
 	}
 }
 
-// named is oneOf words that stand for values.
+// named is oneOf for words that stand for values.
 func named[T comparable](words []string, values []T) codec[T] {
 	return codec[T]{
 		read: func(w rawValue) (v T, m mistake) {

@@ -1,8 +1,7 @@
-// Package config is the configuration of tidegate serve: where it listens, what
-// it protects, whom it trusts. The file tidegate.yaml, environment variables and
-// flags all set the same settings, described once, in a table; each value in
-// force remembers where it comes from. Limits are not configured here but in the
-// rule file.
+// Package config is the configuration of tidegate serve: where it listens, what it protects, what
+// it trusts. The file tidegate.yaml, environment variables and flags set the same settings, which
+// are described once, in a table; each value remembers where it comes from. Limits are not
+// configured here but in the rule file.
 //
 // Start with [Load].
 package config
@@ -14,21 +13,21 @@ import (
 	"time"
 )
 
-// Config is what to serve, and how. A Config that [Load] returned is whole: its
-// values fit their ranges and each other, and the files it names were there.
+// Config says what to serve, and how. A Config from [Load] is valid: its values are in their ranges
+// and do not contradict each other, and the files that it names exist.
 type Config struct {
 	// File is the configuration file that was read; "" when there was none.
 	File string
 	// Rules are the layers of the rules: each a rule file, a folder of them, or the URL of a
-	// source, which may have a password. None limits nothing. Default: rules.yaml beside File, or
-	// in the working folder, if it is there.
+	// source, which may contain a password. Without any, nothing is limited. Default: rules.yaml
+	// beside File, or in the working folder, if it exists.
 	Rules []string
-	// RulesSource is how rules are fetched that are not on this machine.
+	// RulesSource says how to fetch rules that are not on this machine.
 	RulesSource RulesSource
 	// Listen says where to accept connections.
 	Listen Listen
-	// Upstreams are the servers that requests go to: http or https, without
-	// user, query and fragment. Default: none; the caller decides what that means.
+	// Upstreams are the servers that requests go to: http or https, without user, query and
+	// fragment. Default: none; the caller decides what that means.
 	Upstreams []*url.URL
 	// Trust says which statements about the caller are trusted.
 	Trust Trust
@@ -38,13 +37,13 @@ type Config struct {
 	TLS TLS
 	// Limits bound what a connection and a request may take.
 	Limits Limits
-	// Health is how upstreams are looked after.
+	// Health says how the health of upstreams is checked.
 	Health Health
-	// KeepAlive is about connections to upstreams that no request uses.
+	// KeepAlive is about idle connections to upstreams.
 	KeepAlive KeepAlive
-	// Paths says what is done with paths that can be read in two ways.
+	// Paths says how ambiguous paths are treated.
 	Paths Paths
-	// Log says what is written about requests and about the process.
+	// Log says what is logged about requests and about the process.
 	Log Log
 	// Check is about the HTTP check API.
 	Check Check
@@ -54,62 +53,62 @@ type Config struct {
 	RLS RLS
 	// XDS is the control plane that sends rules for the rate limit service.
 	XDS XDS
-	// Usage is a path of the gateway at which callers see where they stand with their
-	// limits; "" means there is none.
+	// Usage is a path of the gateway at which callers see how much of their limits is used; ""
+	// means that there is none.
 	Usage string
 	// Defer is about requests that rules keep for later.
 	Defer Defer
 	// Admin is about the admin listener.
 	Admin Admin
-	// Slips is about what refused clients can quote.
+	// Slips is about the slips that refused clients can quote.
 	Slips Slips
-	// Telemetry is what is told about requests beside the access log and the metrics.
+	// Telemetry is about what is reported beside the access log and the metrics.
 	Telemetry Telemetry
 	// Drain is how long requests in flight may take to end when the process
 	// ends; 0 cuts them off. Default: 30s.
 	Drain time.Duration
 
-	origins map[string]origin // where settings were set, by path; a default has none
+	origins map[string]origin // where settings were set, by path; defaults are not in it
 }
 
-// Listen says where to accept connections. No two are ever the same, unless
-// the system chooses the port. All but Admin may be off.
+// Listen says where to accept connections. No two addresses are equal, unless the system chooses
+// the port. All but Admin may be off.
 type Listen struct {
 	Gateway Address // default: 127.0.0.1:8080
 	Check   Address // default: off; reachable from elsewhere only with Check.TokenFile or Check.TLS.ClientCA
 	RLS     Address // default: off
 	RLSHTTP Address // default: off
 	RESP    Address // default: off; reachable from elsewhere only with RESP.UsersFile or RESP.TLS.ClientCA
-	Admin   Address // default: 127.0.0.1:9090; reachable from elsewhere only if Admin asks who that is
+	Admin   Address // default: 127.0.0.1:9090; reachable from other machines only if Admin authenticates operators
 }
 
-// Slips is about what refused clients get, and can quote to whoever runs the service.
+// Slips is about the slips that refused clients get, and can quote to the operators.
 type Slips struct {
-	KeyFile string // with what seals slips; default: none, so that each process has a key of its own
+	KeyFile string // with the keys that encrypt slips; default: none, so that each process has its own key
 }
 
-// Trust says whose word is taken for who is asking.
+// Trust says which statements about the caller are believed.
 type Trust struct {
-	Proxies []netip.Prefix // of our own proxies, whose X-Forwarded-For is believed; default: none
+	Proxies []netip.Prefix // our own proxies, whose X-Forwarded-For is believed; default: none
 	Unix    bool           // peers on a Unix socket are our own proxies, too; default: false
 	JWT     JWT
 	APIKeys APIKeys
 }
 
-// JWT is how bearer tokens are verified. With neither JWKS nor Key no token is
-// believed; there are never both.
+// JWT says how bearer tokens are verified. Without JWKS and Key no token is valid; they are never
+// both set.
 type JWT struct {
 	JWKS     string        // URL or file of a JSON Web Key Set; default: none
-	Refresh  time.Duration // how old the keys of a URL get; default: 10m
+	Refresh  time.Duration // maximum age of the keys of a URL; default: 10m
 	Copy     string        // file that keeps the last good keys of a URL; default: none
 	Key      string        // file with one public key (PEM), or with a shared secret; default: none
 	Issuer   string        // that a token must have; default: any
 	Audience string        // that a token must have; default: any
 }
 
-// APIKeys is how API keys are recognised. Without a File none is.
+// APIKeys says how API keys are recognised. Without a File none is.
 type APIKeys struct {
-	From string // where a request has its key; default: client header X-Api-Key
+	From string // where a request carries its key; default: client header X-Api-Key
 	File string // file with their hashes, names and attributes; default: none
 }
 
@@ -130,34 +129,34 @@ const (
 type Memory struct {
 	Max           int64         // bytes that all counters may take; default: 256 MiB
 	Snapshot      string        // file that keeps the counters over a restart; default: none
-	SnapshotEvery time.Duration // between two of them, 0: only at the end; default: 10s
+	SnapshotEvery time.Duration // between two snapshots, 0: only at the end; default: 10s
 }
 
-// Redis is the store that gateways share. In the file, all but URL are fields of store:
+// Redis is the store that gateways share. In the file, all fields but URL are directly below store:
 // store.deadline, not store.redis.deadline.
 type Redis struct {
-	URL          string        // which may have a password; there is one, or there are Shards, if the store is InRedis
-	Shards       []Shard       // several servers in place of the one at URL; default: none
+	URL          string        // may contain a password; if the store is InRedis, either it or Shards is set
+	Shards       []Shard       // several servers instead of the one at URL; default: none
 	Was          []Shard       // the shards before their list was changed; default: none
 	Region       string        // the name of this region, if there are several; default: none
 	Regions      []Shard       // the other regions; default: none
-	Deadline     time.Duration // by which every decision is there, whatever Redis does; default: 25ms
+	Deadline     time.Duration // maximum time of a decision, whatever Redis does; default: 25ms
 	Username     string        // unless the URL has one; default: none
 	PasswordFile string        // file with the password, unless the URL has one; default: none
-	Instance     string        // what operators call this process; default: none, which is host:pid
+	Instance     string        // name of this process for operators; default: none, which means host:pid
 }
 
 // Shard is one of several servers that counters are spread over.
 type Shard struct {
 	Name string
-	URL  string // which may have a password; "" in Was for a shard that there is now, too
+	URL  string // may contain a password; "" in Was for a shard that still exists
 }
 
 // TLS of the gateway: certificate and key, or neither.
 type TLS struct {
 	Cert       string // file with the certificate and its chain, in PEM; default: none
 	Key        string // file with its private key, in PEM; default: none
-	ClientCA   string // file with the authorities of client certificates, in PEM; default: none, they are not asked for
+	ClientCA   string // file with the authorities of client certificates, in PEM; default: none, no certificates are requested
 	ClientAuth string // Request or Require a client certificate; default: Request
 }
 
@@ -169,8 +168,8 @@ type KeyPair struct {
 
 // The words of [TLS].
 const (
-	Request = "request" // a certificate, and serve clients that have none
-	Require = "require" // one, and end the handshake with clients that have none
+	Request = "request" // ask for a certificate, and also serve clients without one
+	Require = "require" // end the handshake with clients without one
 )
 
 // Limits bound what a connection and a request may take.
@@ -180,33 +179,33 @@ type Limits struct {
 	URI         int64         // bytes of a request's target; default: 8 KiB
 	Body        int64         // bytes of a request's body; default: 0, any
 	ReadHeader  time.Duration // until the header is read; default: 10s, or Read if that is shorter
-	Read        time.Duration // until the whole request is read; default: 0, any
-	Write       time.Duration // from the header until the answer is written; default: 0, any
+	Read        time.Duration // until the whole request is read; default: 0, no limit
+	Write       time.Duration // from the header until the answer is written; default: 0, no limit
 	Idle        time.Duration // between two requests of a connection; default: 2m
-	Stall       time.Duration // that a client may stand still in the middle of a body, 0: any; default: 1m
-	Tunnel      time.Duration // that both sides of a WebSocket or a conversation may be silent, 0: any; default: 1h
-	Upstream    time.Duration // until the upstream's header is there, 0: any; default: 1m
-	Connections int           // open at once, 0: any; default: what the limit of open files has room for
-	Requests    int           // in flight at once; default: 0, any
+	Stall       time.Duration // without progress in the middle of a body, 0: no limit; default: 1m
+	Tunnel      time.Duration // of silence on both sides of a WebSocket or a two-way stream, 0: no limit; default: 1h
+	Upstream    time.Duration // until the upstream's header has arrived, 0: no limit; default: 1m
+	Connections int           // open at once, 0: no limit; default: what the limit of open files allows
+	Requests    int           // in flight at once; default: 0, no limit
 }
 
-// Health is how upstreams are looked after. Failing requests are always noticed;
-// with a Path they are also asked.
+// Health says how the health of upstreams is checked. Failing requests are always noticed; with a
+// Path, upstreams are also probed.
 type Health struct {
-	Path           string        // what to GET from each upstream; default: none, they are not asked
+	Path           string        // what to GET from each upstream; default: none, no probes
 	Every          time.Duration // default: 5s
 	Timeout        time.Duration // default: 2s, or Every if that is shorter
 	UnhealthyAfter int           // failures in a row; default: 3
 }
 
-// KeepAlive is about connections to upstreams that no request uses.
+// KeepAlive is about idle connections to upstreams.
 type KeepAlive struct {
 	Idle        time.Duration // how long they are kept; 0 closes each after its answer. Default: 90s
 	Connections int           // how many per upstream; default: 1024
 }
 
-// Paths says what is done with paths that can be read in two ways, so that no
-// spelling of a path escapes a rule.
+// Paths says how paths are treated that can be read in two ways, so that no spelling of a path
+// escapes a rule.
 type Paths struct {
 	EncodedSlash string // Refuse or Allow; default: Refuse
 	DotSegments  string // Refuse or Clean; default: Refuse
@@ -225,12 +224,12 @@ const (
 	Insensitive = "insensitive" // /A is /a to the upstreams, and so to the rules
 )
 
-// Log says what is written about requests and about the process.
+// Log says what is logged about requests and about the process.
 type Log struct {
 	Access string     // Stdout, Stderr, Off, or a file; default: Stdout
 	Format string     // JSON or Text; default: JSON
-	Keys   string     // of who is refused: Hashed, Plain or Off; default: Hashed
-	Level  slog.Level // of what is said about the process; default: info
+	Keys   string     // how keys of refused requests are logged: Hashed, Plain or Off; default: Hashed
+	Level  slog.Level // least level of messages about the process; default: info
 }
 
 // The words of [Log].
@@ -240,20 +239,20 @@ const (
 	Off    = "off"
 	JSON   = "json"
 	Text   = "text"
-	Hashed = "hashed" // all but addresses
+	Hashed = "hashed" // all except addresses
 	Plain  = "plain"
 )
 
 // Check is about the HTTP check API.
 type Check struct {
-	TokenFile string        // file with the token that it asks for; default: none
-	Deadline  time.Duration // by which every question is answered; default: 250ms
+	TokenFile string        // file with the token that callers must present; default: none
+	Deadline  time.Duration // maximum time of an answer; default: 250ms
 	TLS       DoorTLS
 }
 
 // RESP is about the listener that speaks the Redis protocol.
 type RESP struct {
-	UsersFile string // file with the users that may ask, and their passwords; default: none, anybody may
+	UsersFile string // file with the users and their passwords; default: none, anybody may ask
 	TLS       DoorTLS
 }
 

@@ -54,7 +54,7 @@ func (s *server) adminHandler() http.Handler {
 		o.Health = s.shared.health
 		o.Fleet = func(ctx context.Context) (admin.Fleet, error) { return ListFleet(ctx, s.shared.Store) }
 	case s.local != nil:
-		o.Store = s.local.shares // what is used of a limit that is split is of its share
+		o.Store = s.local.shares // of a split limit, this instance counts its share
 		o.Survey = s.local.memory
 		o.Health = s.local.shortage.health
 	}

@@ -54,8 +54,8 @@ func (s *server) announce() {
 	}
 }
 
-// makeTraffic has some clients that do not exist ask again and again, so that there is something
-// to see. They are asked about alone: nothing is sent, and nothing is in the access log.
+// makeTraffic has some invented clients ask again and again, so that the dashboard has something to
+// show. Their requests are only decided: nothing is sent, and nothing is in the access log.
 func (s *server) makeTraffic() {
 	if s.gate == nil {
 		return
@@ -67,7 +67,7 @@ func (s *server) makeTraffic() {
 	})
 }
 
-// address is a caller of which the address alone is known.
+// address is a caller of whom only the address is known.
 type address string
 
 // Value implements [tidegate.Values].
@@ -75,8 +75,8 @@ func (a address) Value(name string) (string, bool) {
 	return string(a), name == "ip" || strings.HasPrefix(name, "ip ")
 }
 
-// invite prints where the dashboard is, and what to try if the rules are those that it is written for, and makes
-// traffic.
+// invite prints where the dashboard is and, if the rules are the example's, what to try; then it
+// makes traffic.
 func (s *server) invite() {
 	at := s.address(s.admin.listener, s.admin.tls.certificate != nil)
 	demo.Greet(s.out(), at)
@@ -90,7 +90,7 @@ func (s *server) invite() {
 	s.makeTraffic()
 }
 
-// program is how this one was called.
+// program returns the name by which this program was called.
 func program() string {
 	if strings.ContainsRune(os.Args[0], filepath.Separator) {
 		return os.Args[0]
@@ -98,7 +98,7 @@ func program() string {
 	return "tidegate"
 }
 
-// address is how to reach a listener from this machine.
+// address returns the URL of a listener as seen from this machine.
 func (s *server) address(l net.Listener, tls bool) string {
 	if tls {
 		return urlOf("https", l)
@@ -106,7 +106,7 @@ func (s *server) address(l net.Listener, tls bool) string {
 	return urlOf("http", l)
 }
 
-// redisAddress is the same for Redis clients.
+// redisAddress is address for Redis clients.
 func redisAddress(l net.Listener, tls bool) string {
 	if tls {
 		return urlOf("rediss", l)
@@ -114,7 +114,7 @@ func redisAddress(l net.Listener, tls bool) string {
 	return urlOf("redis", l)
 }
 
-// grpcAddress is the same for Envoy.
+// grpcAddress is address for Envoy.
 func grpcAddress(l net.Listener, tls bool) string {
 	if tls {
 		return urlOf("grpcs", l)

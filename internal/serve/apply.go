@@ -29,7 +29,7 @@ type applier struct {
 	taker map[string]takes // by URL; under mu
 }
 
-// takes is whether a source takes rules: why not, or who gets them.
+// takes says whether rules can be published at a source: fixed says why not, reaches who gets them.
 type takes struct{ fixed, reaches string }
 
 // Layers implements [admin.Applier].
@@ -58,7 +58,8 @@ func (a *applier) Layers() ([]admin.EditableLayer, error) {
 	return all, nil
 }
 
-// archived says whether a source takes rules, and who gets them. That never changes.
+// archived says whether rules can be published at a source, and who gets them. The answer never
+// changes.
 func (a *applier) archived(url string) (fixed, reaches string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -86,7 +87,7 @@ func (a *applier) open(url string) (source.Origin, error) {
 	return origins.Open(url, origins.Options{TokenFile: from.TokenFile, User: from.User, PasswordFile: from.PasswordFile, CA: from.CA, Cert: from.Cert, Key: from.Key})
 }
 
-// onDisk says whether the files of a layer can be written, and who gets them.
+// onDisk says whether the files of a layer can be written, and who gets the changes.
 func (a *applier) onDisk(name string, b *source.Bundle) (fixed, reaches string) {
 	folder, ok := folderOf(name, b)
 	if !ok {
@@ -106,7 +107,7 @@ func (a *applier) onDisk(name string, b *source.Bundle) (fixed, reaches string) 
 	return "", reaches
 }
 
-// folderOf returns the folder that the names of a bundle from disk are in.
+// folderOf returns the folder that the file names of a bundle from disk are relative to.
 func folderOf(name string, b *source.Bundle) (folder string, ok bool) {
 	if info, err := os.Stat(name); err == nil && info.IsDir() {
 		return name, b.Main == "" && len(b.Over) == 0
@@ -133,7 +134,7 @@ func (a *applier) Replace(ctx context.Context, layer *admin.EditableLayer, b *so
 	return where, err
 }
 
-// publish makes b the newest revision of an archive, if head is.
+// publish makes b the newest revision of an archive, if head still is.
 func (a *applier) publish(ctx context.Context, url string, b *source.Bundle, head string) (where string, err error) {
 	o, err := a.open(url)
 	if err != nil {
@@ -155,8 +156,8 @@ func (a *applier) publish(ctx context.Context, url string, b *source.Bundle, hea
 	return "revision " + revision + " of " + o.Name(), nil
 }
 
-// write replaces the files of a layer on disk that differ from those it had. What somebody else has
-// changed meanwhile is left alone.
+// write replaces the files of a layer on disk that differ from those before. It fails if another
+// program has changed them meanwhile.
 func (a *applier) write(name string, layer *admin.EditableLayer, b *source.Bundle) (where string, err error) {
 	was := layer.Bundle
 	folder, ok := folderOf(name, was)
@@ -218,7 +219,7 @@ func writeAll(changes []fileChange) error {
 	return nil
 }
 
-// undo has files as they were before they were changed.
+// undo restores the files as they were before the changes.
 func undo(changes []fileChange) (err error) {
 	for _, c := range changes {
 		if c.there {

@@ -10,21 +10,22 @@ import (
 	"tidegate.dev/tidegate/internal/telemetry/accesslog"
 )
 
-// callers is what a listener for callers asks: its decisions are counted under its name,
-// and each gets a line in the access log.
+// callers is what a listener asks for its callers: decisions are counted under the name of the
+// listener, and each gets a line in the access log.
 type callers struct {
 	desk  *desk.Desk
-	count func(d *tidegate.Decision, n int64) // decisions without a gate
-	// shadowed counts a decision of a limit that never refuses: over means that it would have.
+	count func(d *tidegate.Decision, n int64) // counts n decisions that were made without a gate
+	// shadowed counts a decision of a limit in shadow mode; over means that it would have refused.
 	shadowed func(limit *tidegate.Limit, over bool)
-	log      func(*tidegate.Request, []tidegate.Check, tidegate.Decision) // one of them; nil means there is no log
-	// observe is told of decisions without a gate, one by one, beside count.
+	log      func(*tidegate.Request, []tidegate.Check, tidegate.Decision) // logs a single decision; nil means that there is no log
+	// observe is called for each decision that was made without a gate, in addition to count.
 	observe func(*tidegate.Request, []tidegate.Check, tidegate.Decision)
-	// refused gets requests that the rules were not asked about; nil means there is no log
+	// refused logs requests that were refused before the rules were asked; nil means that there is
+	// no log.
 	refused func(strict.Refused)
 }
 
-// newCallers is for a listener that is open; it is called once for each.
+// newCallers returns the callers of a listener; it is called once for each that is open.
 func (s *server) newCallers(door string) *callers {
 	var rules tidegate.Matcher = unlimited{}
 	if s.rules != nil {
@@ -52,15 +53,15 @@ func (s *server) newCallers(door string) *callers {
 		note(r, checks, d)
 	}
 	observe := func(r *tidegate.Request, checks []tidegate.Check, d tidegate.Decision) {
-		metrics.Decided(checks, &d) // which tells the lists of offenders
+		metrics.Decided(checks, &d) // this also updates the lists of offenders
 		note(r, checks, d)
 	}
 	c.desk = desk.New(tidegate.NewGate(rules, s.behind(s.limited)).Observe(observe)).WithSlips(s.slipOf)
 	return c
 }
 
-// logAsked writes the line about a decision that somebody asked for. There may be no
-// request, but a key alone.
+// logAsked writes the access log line of a decision for a caller. r is nil if the decision was
+// about a bare key.
 func (s *server) logAsked(door string, r *tidegate.Request, checks []tidegate.Check, d *tidegate.Decision) {
 	record := accesslog.Record{Time: time.Now(), Door: door}
 	if r != nil {
@@ -73,7 +74,7 @@ func (s *server) logAsked(door string, r *tidegate.Request, checks []tidegate.Ch
 	s.requests.Write(&record)
 }
 
-// clientOf is the address of a client, or of its network.
+// clientOf returns the address of a client, or of its network.
 func clientOf(ip string) netip.Addr {
 	if prefix, err := netip.ParsePrefix(ip); err == nil {
 		return prefix.Addr()
@@ -82,7 +83,7 @@ func clientOf(ip string) netip.Addr {
 	return addr
 }
 
-// unlimited are the rules where there are none.
+// unlimited is the Matcher if there are no rules.
 type unlimited struct{}
 
 // Match implements [tidegate.Matcher].

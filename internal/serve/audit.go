@@ -9,7 +9,7 @@ import (
 	"tidegate.dev/tidegate/rules/source"
 )
 
-// audit is the audit log, and which rules it last heard of.
+// audit is the audit log, and the rules that it knows of.
 type audit struct {
 	*auditlog.Log
 
@@ -19,7 +19,7 @@ type audit struct {
 	layers map[string]string    // their revisions, by layer; under mu
 }
 
-// follow is told where the rules come from.
+// follow sets where the status of the rules comes from.
 func (a *audit) follow(status func() source.Status) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -27,7 +27,7 @@ func (a *audit) follow(status func() source.Status) {
 	a.status, a.hash, a.layers = status, is.Hash, revisionsOf(&is)
 }
 
-// revisionsOf are those of the layers; of one on disk it is the hash.
+// revisionsOf returns the revisions of the layers; of one on disk, the hash.
 func revisionsOf(st *source.Status) map[string]string {
 	all := make(map[string]string)
 	for _, l := range st.Layers {
@@ -55,13 +55,13 @@ func (s *server) openAudit() (err error) {
 	return err
 }
 
-// nodeName is what operators call this process.
+// nodeName returns the name of this process for operators.
 func (s *server) nodeName() string {
 	return cmp.Or(s.config.Store.Redis.Instance, nodeName())
 }
 
-// auditRules writes that the rules were changed, or why they were not, by whoever wrote
-// their file or published them. Files say no more than that.
+// auditRules records that the rules were changed, or why not. For files, it is unknown who changed
+// them.
 func (s *server) auditRules(err error) {
 	a := &s.audit
 	a.mu.Lock()
@@ -83,8 +83,7 @@ func (s *server) auditRules(err error) {
 	}
 }
 
-// nameSources says which layers an entry is about, with who published them and why, while mu is
-// held.
+// nameSources adds the layers that an entry is about, with author and reason. The caller holds mu.
 func (a *audit) nameSources(e *auditlog.Entry, is *source.Status) {
 	var about []map[string]any
 	for _, l := range is.Layers {

@@ -19,7 +19,7 @@ import (
 type checkDoor struct {
 	listener net.Listener // nil means it is not open
 	tls      listenerTLS
-	token    *followedFile[string] // nil means none is asked for
+	token    *followedFile[string] // nil means that no token is required
 	callers  *callers
 }
 
@@ -68,7 +68,7 @@ func (s *server) openCheck() (handover.Server, error) {
 	}), s.checkDoor.tls.config()}, nil
 }
 
-// checkOptions are what the check API and the usage of the gateway have in common.
+// checkOptions returns the options that the check API and the gateway's usage path share.
 func (s *server) checkOptions(d *desk.Desk) checkapi.Options {
 	c := s.config
 	o := checkapi.Options{
@@ -85,12 +85,12 @@ func (s *server) checkOptions(d *desk.Desk) checkapi.Options {
 	return o
 }
 
-// maxUsage is how many clients are told of their limits at once: it is free, and asks the
-// store once for each limit.
+// maxUsage is how many clients get their usage at once: it costs them nothing, but asks the store
+// once per limit.
 const maxUsage = 64
 
-// usageHandler tells clients of the gateway where they stand. Without rules there is nothing
-// to tell.
+// usageHandler shows clients of the gateway how much of their limits is used; nil if there are no
+// rules.
 func (s *server) usageHandler() http.Handler {
 	if s.config.Usage == "" || s.gate == nil {
 		return http.NotFoundHandler()
@@ -114,7 +114,7 @@ func (r *ruleSource) knows(name string) bool {
 	return slices.Contains(r.live.Set().Identities(), name)
 }
 
-// samples are requests that meet the rules in force.
+// samples returns requests that match the rules in force.
 func (r *ruleSource) samples() (all []checkapi.Sample) {
 	for _, s := range r.live.Set().Samples() {
 		all = append(all, checkapi.Sample(s))

@@ -13,8 +13,8 @@ import (
 	"tidegate.dev/tidegate/internal/lang/bounded"
 )
 
-// authorities are the CAs of client certificates. Their file is read again when it changes,
-// for connections that begin from then on.
+// authorities are the CAs of client certificates. The file is read again when it changes; new
+// connections use the new CAs.
 type authorities struct {
 	file     string
 	auth     tls.ClientAuthType
@@ -34,8 +34,8 @@ func loadAuthorities(file string, auth tls.ClientAuthType, identity func(*tls.Cl
 	return a, nil
 }
 
-// forClient implements GetConfigForClient of [tls.Config]. A file that cannot be read
-// leaves the authorities before in use.
+// forClient implements GetConfigForClient of [tls.Config]. If the file cannot be read, the previous
+// authorities stay in use.
 func (a *authorities) forClient(*tls.ClientHelloInfo) (*tls.Config, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -64,8 +64,8 @@ func (a *authorities) reload() {
 	a.log.Info("authorities of client certificates reloaded", "file", a.file)
 }
 
-// load makes a config of its own for every version of the file, with keys of its own
-// for session tickets: no session outlives the authorities that it began under.
+// load makes a separate config for every version of the file, with its own keys for session
+// tickets, so that no TLS session outlives the authorities that verified it.
 func (a *authorities) load() error {
 	text, err := bounded.ReadFile(a.file, bounded.PEM)
 	if err != nil {

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// cutOff is how long to wait until requests that were cut off are in the access log.
+// cutOff is how long to wait for cut-off requests to reach the access log.
 const cutOff = time.Second
 
-// awaitCut returns when no request is in flight, or soon.
+// awaitCut returns when no request is in flight, or after cutOff.
 func (s *server) awaitCut() {
 	end := time.Now().Add(cutOff)
 	for _, g := range s.gateway.opened {

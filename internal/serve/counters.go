@@ -12,15 +12,15 @@ import (
 	"tidegate.dev/tidegate/store/memory"
 )
 
-// localCounters are the counters of this process alone.
+// localCounters are the counters of this process, if they are not shared.
 type localCounters struct {
 	memory      *memory.Store
-	shares      *split.Store // decides by memory; limits that are split are counted by their share
+	shares      *split.Store // decides by memory, and by this instance's share for split limits
 	snapshotter *snapshotter
 	shortage    *shortage
 }
 
-// open opens the counters, those of a fleet, of a predecessor, of a snapshot, or empty ones, and
+// open opens the counters (those of a fleet, of a predecessor, of a snapshot, or empty ones) and
 // what needs them: the board, the gate, deferred requests.
 func (s *server) open(handed string) {
 	if s.shared != nil {
@@ -77,8 +77,8 @@ func (s *server) open(handed string) {
 	}
 }
 
-// snapshot returns what writes the counters to a file, or with Redis the local counters of an
-// outage.
+// snapshot returns the function that writes the counters to a file; with Redis, those counted
+// locally during an outage.
 func (s *server) snapshot() func(file string) error {
 	if s.shared != nil {
 		return func(file string) error {
@@ -86,14 +86,14 @@ func (s *server) snapshot() func(file string) error {
 		}
 	}
 	return func(file string) error {
-		if file == s.kept() { // the end: admin.state keeps what operators have ordered
+		if file == s.kept() { // at the end of the process; admin.state keeps the measures
 			return s.local.snapshotter.handOver(file)
 		}
 		return errors.Join(s.deferred.close(), s.local.snapshotter.handOver(file), s.board.HandOver(file+ofBoard), s.past.handOver(file))
 	}
 }
 
-// kept is the file that counters are written to when the process ends; "" if they are not.
+// kept returns the file that counters are written to when the process ends; "" if there is none.
 func (s *server) kept() string {
 	if s.shared != nil {
 		return ""
@@ -101,7 +101,7 @@ func (s *server) kept() string {
 	return s.config.Store.Memory.Snapshot
 }
 
-// resumed is called when a successor did not take over.
+// resumed is called when a successor has failed to take over.
 func (s *server) resumed() {
 	if s.past.History != nil {
 		s.past.Resume()

@@ -18,8 +18,8 @@ import (
 	"tidegate.dev/tidegate/internal/telemetry"
 )
 
-// deferred keeps requests for later that rules defer. Every server has one; without a queue it
-// keeps nothing.
+// deferred keeps the requests that rules defer. Every server has one; without a queue it keeps
+// nothing.
 type deferred struct {
 	queue       atomic.Pointer[deferq.Queue] // nil means nothing is kept
 	inRedis     bool                         // Redis keeps them; decided at the start
@@ -28,17 +28,17 @@ type deferred struct {
 	observer    deferq.Observer
 
 	mu    sync.Mutex
-	err   error         // why the queue could not be opened; nil means that it was, or was not asked for
-	redis *deferq.Redis // that keeps the requests, or has the streams; nil if it is not open
+	err   error         // why the queue could not be opened; nil if it is open or was not needed
+	redis *deferq.Redis // for requests or streams; nil if it is not open
 }
 
-// defers reports whether this process is to keep requests that rules defer.
+// defers reports whether this process keeps requests that rules defer.
 func (s *server) defers() bool {
 	return (s.config.Defer.File != "" || s.deferred.inRedis) && s.config.Listen.Gateway.Open() && s.rules != nil
 }
 
-// prepareDeferred decides whether Redis keeps requests, by the rules of the start, and checks that
-// it can. It reads the credentials that attempts are sent with.
+// prepareDeferred decides, by the rules at the start, whether Redis keeps requests, and checks that
+// it can. It reads the credentials for attempts.
 func (s *server) prepareDeferred() error {
 	if s.shared != nil && s.rules != nil && s.config.Listen.Gateway.Open() {
 		for _, n := range s.rules.live.Set().Needs() {
@@ -64,9 +64,9 @@ func (s *server) prepareDeferred() error {
 	return nil
 }
 
-// openDeferred opens the file, or Redis. A gateway whose file is damaged goes on without: requests
-// that rules would defer are refused, and health and the log say why. handed means that the
-// counters in memory are those of before.
+// openDeferred opens the file, or Redis. If the file is damaged, the gateway continues without it:
+// requests that rules would defer are refused, and health and the log say why. handed means that
+// the counters in memory are those of the predecessor.
 func (s *server) openDeferred(handed bool) {
 	if !s.defers() {
 		return
@@ -96,10 +96,10 @@ func (s *server) openDeferred(handed bool) {
 	}))
 }
 
-// errNoGateway: attempts wait until the gateway is open.
+// errNoGateway makes attempts wait until the gateway is open.
 var errNoGateway = errors.New("the gateway is not open yet")
 
-// replay sends a request that was kept. It reports false if nothing of it can have been sent.
+// replay sends a kept request. It returns false if no upstream can have received any of it.
 func (s *server) replay(r *http.Request) (*http.Response, bool, error) {
 	g := s.gateway.current.Load()
 	if g == nil {
@@ -125,7 +125,7 @@ func (d *deferred) busy(ctx context.Context, l deferq.Line) (bool, error) {
 	return q.Store().Busy(ctx, l)
 }
 
-// deferrer is what the gateway keeps requests with; nil if it keeps none.
+// deferrer returns what the gateway keeps requests with; nil if it keeps none.
 func (s *server) deferrer() gateway.Deferrer {
 	if !s.defers() {
 		return nil
@@ -149,14 +149,14 @@ func (d *deferred) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	http.Error(w, "It cannot be told right now.", http.StatusServiceUnavailable)
 }
 
-// failed notes how opening the queue went.
+// failed records the result of opening the queue.
 func (d *deferred) failed(err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.err = err
 }
 
-// why is the reason why nothing is kept; nil if requests can be.
+// why returns why nothing is kept; nil if requests can be.
 func (d *deferred) why() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -166,10 +166,11 @@ func (d *deferred) why() error {
 	return d.err
 }
 
-// lastAttempts is how long close waits for attempts in flight. One that is cut off is made again.
+// lastAttempts is how long close waits for attempts in flight. Those that are cut off are repeated
+// later.
 const lastAttempts = 5 * time.Second
 
-// close stops sending and closes the file, or Redis.
+// close stops sending and closes the store.
 func (d *deferred) close() error {
 	var err error
 	if q := d.queue.Swap(nil); q != nil {
@@ -193,7 +194,7 @@ func (d *deferred) close() error {
 // statsTimeout is how long /metrics and /healthz wait for the store.
 const statsTimeout = time.Second
 
-// stats is what /metrics shows; zero if the store does not tell in time.
+// stats returns the totals for /metrics; zero if the store does not answer in time.
 func (d *deferred) stats() telemetry.DeferredStats {
 	q := d.queue.Load()
 	if q == nil {
@@ -210,7 +211,7 @@ func (d *deferred) stats() telemetry.DeferredStats {
 	}
 }
 
-// warnings is what /healthz tells an operator to look at.
+// warnings returns the warnings for /healthz.
 func (d *deferred) warnings() []string {
 	d.mu.Lock()
 	err := d.err

@@ -11,7 +11,7 @@ import (
 	"tidegate.dev/tidegate/internal/serve/deferq"
 )
 
-// deferredAdmin is deferred for operators.
+// deferredAdmin implements the admin API's view of deferred.
 type deferredAdmin struct{ *deferred }
 
 // open returns the queue, or why there is none.
@@ -48,7 +48,7 @@ func (d deferredAdmin) List(ctx context.Context, q admin.DeferredQuestion, n int
 	return list, err
 }
 
-// each calls f with the entries that q is about.
+// each calls f for the entries that q is about.
 func each(ctx context.Context, s deferq.Store, q admin.DeferredQuestion, f func(*deferq.Entry) bool) error {
 	fits := func(e *deferq.Entry) bool {
 		return (q.Rule == "" || e.Line.Rule == q.Rule) && (q.State == "" || string(e.State) == q.State)
@@ -91,7 +91,7 @@ func shownDeferred(ctx context.Context, s deferq.Store, e *deferq.Entry) admin.D
 	return r
 }
 
-// change calls f with the IDs of all that q is about, and returns for how many it did something.
+// change calls f with the IDs of all entries that q is about, and returns how many it has changed.
 func (d deferredAdmin) change(ctx context.Context, q admin.DeferredQuestion, f func(s deferq.Store, id string) error) (int, error) {
 	queue, err := d.open()
 	if err != nil {

@@ -10,11 +10,11 @@ import (
 	"tidegate.dev/tidegate/store/redis"
 )
 
-// fitTimeout is how long the start waits for Redis to say how it keeps what is written.
+// fitTimeout is how long the start waits for Redis to report its durability.
 const fitTimeout = 2 * time.Second
 
-// checkDeferredRedis refuses the start if Redis is to keep requests and might lose them. If it does
-// not answer, nothing is kept before it has.
+// checkDeferredRedis fails the start if Redis is to keep requests and might lose them. If it does
+// not answer, nothing is kept until it does.
 func (s *server) checkDeferredRedis() error {
 	if !s.deferred.inRedis && !s.deferred.appends {
 		return nil
@@ -32,8 +32,8 @@ func (s *server) checkDeferredRedis() error {
 	return nil
 }
 
-// openDeferredRedis opens Redis for requests that are kept, with a connection of its own: their
-// bodies must not hold up decisions.
+// openDeferredRedis opens Redis for kept requests, with its own connection: their bodies must not
+// delay decisions.
 func (s *server) openDeferredRedis() (*deferq.Redis, error) {
 	d := &s.deferred
 	d.mu.Lock()
@@ -53,7 +53,8 @@ func (s *server) openDeferredRedis() (*deferq.Redis, error) {
 	return r, nil
 }
 
-// openDeferredStore opens what keeps requests, and the streams that rules append to; nil if none does.
+// openDeferredStore opens the store that keeps requests, and the streams that rules append to; nil
+// if there is none.
 func (s *server) openDeferredStore() (store deferq.Store, streams deferq.Streams, err error) {
 	if s.deferred.inRedis || s.deferred.appends {
 		r, err := s.openDeferredRedis()
@@ -72,8 +73,8 @@ func (s *server) openDeferredStore() (store deferq.Store, streams deferq.Streams
 	return store, streams, nil
 }
 
-// unmetDefer is why `defer` of a rule does nothing here; "" if it does. stream is the one that it
-// appends to, if it does.
+// unmetDefer says why `defer` of a rule has no effect here; "" if it has. stream is the stream that
+// it appends to, if any.
 func (s *server) unmetDefer(stream string) string {
 	inRedis := s.config.Store.Kind == config.InRedis
 	switch {

@@ -44,9 +44,8 @@ func (s *server) openAdmin() (handover.Server, error) {
 	return feeding{tlsServer{server, s.admin.tls.config()}, &s.following, s.admin.page}, nil
 }
 
-// maxOperators is how many connections the admin listener has at once, besides those of
-// followers and pages: clients that nobody
-// authenticated must not take the open files that others need.
+// maxOperators bounds the connections of the admin listener, besides those of followers and
+// dashboard pages: clients that nobody has authenticated must not use up the open files.
 const maxOperators = 32
 
 func (s *server) adminServer() *listen.Server {

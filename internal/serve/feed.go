@@ -13,14 +13,14 @@ import (
 	"tidegate.dev/tidegate/rules/source/feed"
 )
 
-// following is what passes between this instance and those that share its rules: it feeds some,
-// and may follow another itself.
+// following is how this instance shares rules with others: it feeds followers, and may follow
+// another instance itself.
 type following struct {
 	feed    atomic.Pointer[feed.Feed]      // while the admin listener is open and there are rules
 	watcher atomic.Pointer[source.Watcher] // when the first rules are in force
 }
 
-// openFeed begins to serve the rules in force; nil if there are none that could be followed.
+// openFeed returns the feed of the rules in force; nil if they cannot be followed.
 func (s *server) openFeed() http.Handler {
 	if s.rules == nil || s.rules.Watcher == nil || s.config.Admin.Followers == 0 {
 		return nil
@@ -30,21 +30,21 @@ func (s *server) openFeed() http.Handler {
 	return f
 }
 
-// changed tells those who follow that there may be other rules.
+// changed tells followers that the rules may have changed.
 func (f *following) changed() {
 	if is := f.feed.Load(); is != nil {
 		is.Changed()
 	}
 }
 
-// close lets followers go: they ask the successor, or come back later.
+// close releases waiting followers: they ask the successor, or come back later.
 func (f *following) close() {
 	if is := f.feed.Load(); is != nil {
 		is.Close()
 	}
 }
 
-// followers are those that get their rules from this instance.
+// followers returns the instances that get their rules from this one.
 func (f *following) followers() (all []admin.InForce) {
 	is := f.feed.Load()
 	if is == nil {
@@ -73,13 +73,13 @@ func (f *following) followers() (all []admin.InForce) {
 	return all
 }
 
-// silentAfter is longer than a follower that still runs lets pass between two questions.
+// silentAfter is longer than the pause between two requests of a running follower.
 const silentAfter = 30 * time.Second
 
-// feedName is what those who follow call what this instance serves.
+// feedName is how followers name this instance as a source.
 const feedName = "/rules/bundle"
 
-// report is what a source called name is told about this instance.
+// report returns what a source is told about this instance.
 func (s *server) report(name string) feed.Report {
 	r := feed.Report{Node: s.nodeName(), Version: s.version}
 	w := s.following.watcher.Load()
@@ -100,7 +100,8 @@ func (s *server) report(name string) feed.Report {
 	return r
 }
 
-// feeding is the server of the admin listener, which lets followers and pages go when it ends.
+// feeding is the server of the admin listener. Its Shutdown also releases followers and dashboard
+// pages.
 type feeding struct {
 	tlsServer
 	following *following

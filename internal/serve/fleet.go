@@ -16,8 +16,9 @@ import (
 // fleetTimeout is how long the store may take to list the instances.
 const fleetTimeout = 5 * time.Second
 
-// ListFleet lists the instances that share the counters of store, with warnings. It fails if
-// no server of the store answers and store has not joined: otherwise that one is known.
+// ListFleet lists the instances that share the counters of store, with warnings. It fails if no
+// server of the store answers, unless store has joined the fleet itself: then it lists at least
+// that instance.
 func ListFleet(ctx context.Context, store *fleet.Store) (admin.Fleet, error) {
 	ctx, cancel := context.WithTimeout(ctx, fleetTimeout)
 	defer cancel()
@@ -105,10 +106,10 @@ func fleetWarnings(members []fleet.Member) (all []string) {
 	return all
 }
 
-// behindAfter is how long an instance may take to say, with a heartbeat, that it has a measure.
+// behindAfter is how long an instance may take to report, in a heartbeat, that it has a measure.
 const behindAfter = 10 * time.Second
 
-// measureWarnings are about instances on which bans and overrides do not hold.
+// measureWarnings returns warnings about instances on which bans and overrides are not in force.
 func measureWarnings(members []fleet.Member) (all []string) {
 	last := int64(0)
 	for i := range members {
@@ -136,7 +137,8 @@ func measureWarnings(members []fleet.Member) (all []string) {
 	return all
 }
 
-// unsharedWarnings are about bans and overrides of this instance that the others cannot have.
+// unsharedWarnings returns warnings about bans and overrides of this instance that the others
+// cannot get.
 func unsharedWarnings(store *fleet.Store) []string {
 	b, ok := board.Of(store)
 	if !ok {
@@ -149,8 +151,8 @@ func unsharedWarnings(store *fleet.Store) []string {
 	return []string{fmt.Sprintf("bans and overrides are not shared since %s, %d of this instance are still to be: %v", clockTime(is.Since), is.Pending, is.Why)}
 }
 
-// clockWarnings are about clocks that differ from that of Redis. If all do by the same, it is
-// that of Redis which is wrong.
+// clockWarnings returns warnings about clocks that differ from that of Redis. If all differ by the
+// same amount, the clock of Redis is wrong.
 func clockWarnings(members []fleet.Member) (all []string) {
 	var off []*fleet.Member
 	compared := 0
@@ -195,7 +197,7 @@ func serversOf(m *fleet.Member) string {
 	return text
 }
 
-// maxNamed is how many names a warning has.
+// maxNamed is how many names a warning lists.
 const maxNamed = 5
 
 func someOf(names []string) string {

@@ -9,11 +9,11 @@ import (
 // lookAgain is the shortest time between two checks of the files.
 const lookAgain = time.Second
 
-// followed are files that are read again when one of them has changed. The caller makes
-// sure that one goroutine at a time uses it.
+// followed are files that are read again when one of them has changed. Only one goroutine may use
+// it at a time.
 type followed struct {
 	names  []string
-	seen   []fs.FileInfo // at the last check; nil for a file that was not there
+	seen   []fs.FileInfo // at the last check; nil for a missing file
 	looked time.Time
 }
 
@@ -29,7 +29,7 @@ func (f *followed) changed() bool {
 	return now.Sub(f.looked) >= lookAgain && f.look(now)
 }
 
-// look remembers the files as they are, and reports whether one has changed.
+// look records the state of the files, and reports whether one has changed.
 func (f *followed) look(now time.Time) (changed bool) {
 	f.looked = now
 	for i, name := range f.names {

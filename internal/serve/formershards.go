@@ -8,14 +8,14 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// formerShards knows when nothing that was counted on former shards matters any more, as far as this
-// instance can tell: when it has had them for as long as its limits look back.
+// formerShards tells when counts on former shards no longer matter, as far as this instance knows:
+// once it has had them for as long as its limits look back.
 type formerShards struct {
 	since    time.Time
 	lookback atomic.Int64 // of the limits in force, in ns
 }
 
-// setLimits says which limits are in force.
+// setLimits sets the limits in force.
 func (f *formerShards) setLimits(all []*tidegate.Limit) {
 	longest := time.Duration(0)
 	for _, l := range all {
@@ -24,7 +24,7 @@ func (f *formerShards) setLimits(all []*tidegate.Limit) {
 	f.lookback.Store(int64(longest))
 }
 
-// warnings are for operators; none if there are no former shards.
+// warnings returns warnings for operators; none if there are no former shards.
 func (f *formerShards) warnings(shards int) []string {
 	lookback := time.Duration(f.lookback.Load())
 	if shards == 0 || lookback == 0 || time.Since(f.since) < lookback {
@@ -33,7 +33,7 @@ func (f *formerShards) warnings(shards int) []string {
 	return []string{fmt.Sprintf("store.was is set for longer than any limit looks back (%s), and keys that have moved are asked about twice: take it out if this is so on all instances", lookback)}
 }
 
-// lookbackOf is how long what a limit has counted can matter.
+// lookbackOf returns for how long events counted by a limit can matter.
 func lookbackOf(l *tidegate.Limit) time.Duration {
 	const day = 24 * time.Hour
 	switch l.Algorithm {

@@ -18,17 +18,17 @@ import (
 	"tidegate.dev/tidegate/internal/telemetry/pressure"
 )
 
-// graceOfHeld is how long idle connections are kept at the end where systemd
-// holds the socket: others wait there for the next process to begin.
+// graceOfHeld is how long idle connections are kept at shutdown if systemd holds the socket: new
+// connections wait there for the next process.
 const graceOfHeld = 200 * time.Millisecond
 
-// gatewayFront is the reverse proxy: where clients come in, and where their requests go.
+// gatewayFront is the reverse proxy: its listener and its upstreams.
 type gatewayFront struct {
 	listener  net.Listener // nil means it is not open
 	tls       listenerTLS
 	upstreams []*url.URL
 	current   atomic.Pointer[gateway.Gateway]
-	opened    []*gateway.Gateway // current and those before it: if an upgrade fails, a new one goes on
+	opened    []*gateway.Gateway // current and those before it: if an upgrade fails, a new one is opened
 }
 
 // loadTLS reads the gateway's certificate, and the authorities that sign those of clients.
@@ -41,7 +41,7 @@ func (f *gatewayFront) loadTLS(c config.TLS, log *slog.Logger) (err error) {
 	return err
 }
 
-// gatewayOptions are the settings in the words of the gateway.
+// gatewayOptions returns the settings as options of the gateway.
 func (s *server) gatewayOptions() gateway.Options {
 	c := s.config
 	var reads func(string) bool
@@ -96,7 +96,7 @@ func (s *server) gatewayOptions() gateway.Options {
 	}
 }
 
-// idleGrace is how long idle connections are kept at the end; 0 is the listener's own.
+// idleGrace is how long idle connections are kept at shutdown; 0 means the listener's default.
 func (s *server) idleGrace() time.Duration {
 	if s.heir.Held() {
 		return graceOfHeld
@@ -104,7 +104,8 @@ func (s *server) idleGrace() time.Duration {
 	return 0
 }
 
-// orAny is a time in the words of the gateway, to which 0 is its own default.
+// orAny converts a time of the configuration, where 0 means no limit, for the gateway, where 0
+// means its default and a negative time no limit.
 func orAny(d time.Duration) time.Duration {
 	if d == 0 {
 		return -1
@@ -112,14 +113,14 @@ func orAny(d time.Duration) time.Duration {
 	return d
 }
 
-// observer tells metrics and signals what the gateway does.
+// observer passes events of the gateway to metrics and signals.
 type observer struct {
 	metrics *telemetry.Metrics
 	signals *pressure.Signals
 }
 
-// inflight is told how many more requests are at the upstreams. Each is unanswered until its first
-// try is over; see Tried.
+// inflight records that delta more requests are at the upstreams. Each counts as unanswered until
+// its first try is over; see Tried.
 func (o observer) inflight(delta int) {
 	o.metrics.Inflight(delta)
 	o.signals.Inflight(delta)

@@ -8,7 +8,7 @@ import (
 	"tidegate.dev/tidegate/rules/source"
 )
 
-// inForce returns what this instance says about the rules that it applies.
+// inForce returns what this instance reports about the rules that it applies.
 func (s *server) inForce() admin.InForce {
 	set, st := s.rules.live.Set(), s.rules.Status()
 	self := s.board.Self()
@@ -19,7 +19,7 @@ func (s *server) inForce() admin.InForce {
 	}
 }
 
-// layersOf returns how things are with the sources of the rules.
+// layersOf returns the state of the sources of the rules.
 func layersOf(st *source.Status) (all []admin.Layer) {
 	for _, l := range st.Layers {
 		is := admin.Layer{
@@ -34,7 +34,7 @@ func layersOf(st *source.Status) (all []admin.Layer) {
 	return all
 }
 
-// layerStats returns the same for the metrics.
+// layerStats returns layersOf for the metrics.
 func layerStats(st *source.Status) (all []telemetry.LayerStats) {
 	for _, l := range layersOf(st) {
 		all = append(all, telemetry.LayerStats{

@@ -10,11 +10,11 @@ import (
 // listenerTLS is the TLS of a listener.
 type listenerTLS struct {
 	certificate *certificate // nil means plain text
-	authorities *authorities // of callers; nil means they are not asked for certificates
+	authorities *authorities // of callers; nil means that no client certificates are requested
 }
 
-// loadListenerTLS reads the files of c. auth says which callers need a certificate, if it names
-// authorities.
+// loadListenerTLS reads the files of c. If they include authorities, auth says which callers need a
+// certificate.
 func loadListenerTLS(whose string, c config.DoorTLS, auth tls.ClientAuthType, log *slog.Logger) (t listenerTLS, err error) {
 	if t.certificate, err = loadCertificate(whose, c.KeyPair, log); err != nil || c.ClientCA == "" {
 		return t, err

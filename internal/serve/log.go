@@ -14,7 +14,7 @@ import (
 	"tidegate.dev/tidegate/internal/telemetry/logsink"
 )
 
-// logs are where a server writes what happens. Nothing waits for their readers.
+// logs are the outputs of a server. Slow readers of a log do not block it.
 type logs struct {
 	log      *slog.Logger // about the process
 	plain    bool         // for people to read
@@ -24,9 +24,9 @@ type logs struct {
 }
 
 const (
-	// accessLogDelay is how long a line about a request waits for others.
+	// accessLogDelay is how long a line of the access log waits to be written with others.
 	accessLogDelay = 100 * time.Millisecond
-	// readerTimeout is how long the end waits for a reader that does not read.
+	// readerTimeout is how long the shutdown waits for a reader that does not read.
 	readerTimeout = time.Second
 )
 
@@ -87,7 +87,7 @@ func withUnits(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// reopen opens the access log again, whose file may have been renamed.
+// reopen opens the file of the access log again, since it may have been renamed.
 func (l *logs) reopen() {
 	if l.access == nil || l.access == l.process {
 		return
@@ -97,7 +97,7 @@ func (l *logs) reopen() {
 	}
 }
 
-// out is where the command prints to people, in order with what is logged there.
+// out is where the command prints for people, in order with what is logged there.
 func (s *server) out() io.Writer {
 	if s.config.Log.Access == config.Stdout && s.access != nil {
 		return s.access
@@ -105,7 +105,7 @@ func (s *server) out() io.Writer {
 	return s.stdout
 }
 
-// stats are for /metrics.
+// stats returns the numbers for /metrics.
 func (l *logs) stats() map[string]telemetry.LogStats {
 	all := map[string]telemetry.LogStats{"process": telemetry.LogStats(l.process.Stats())}
 	if l.access != nil && l.access != l.process {
@@ -123,7 +123,7 @@ func (l *logs) close() {
 	}
 }
 
-// warn logs warnings: with carets for people, as lines for machines.
+// warn logs warnings: with carets for people, as single lines for machines.
 func (s *server) warn(doubts diag.List) {
 	if s.plain {
 		var text strings.Builder

@@ -12,11 +12,11 @@ import (
 	"tidegate.dev/tidegate/rules"
 )
 
-// ofBoard is added to the name of the file of counters for the one with what operators have
-// ordered, while a successor takes over. With Redis the store of the fleet has its own.
+// ofBoard is the suffix for the file that hands measures to a successor, next to the file with the
+// counters. With Redis, the store of the fleet has the measures.
 const ofBoard = ".board"
 
-// openBoard opens what bans and overrides are ordered on, with those of the state file.
+// openBoard opens the board for bans and overrides, with those of the state file.
 func (s *server) openBoard() (err error) {
 	if s.shared != nil {
 		s.board, _ = board.Of(s.shared.Store)
@@ -28,7 +28,7 @@ func (s *server) openBoard() (err error) {
 	return err
 }
 
-// followBoard puts in force what operators order, from now on, after what a predecessor has
+// followBoard puts measures in force from now on, beginning with those that a predecessor has
 // handed over.
 func (s *server) followBoard(handed string) {
 	if s.shared == nil && handed != "" {
@@ -53,8 +53,8 @@ func (s *server) followBoard(handed string) {
 	}
 }
 
-// setMeasures puts all records in force. It tells of problems that were not told before, and
-// returns all of them.
+// setMeasures puts all records in force. It logs problems that are not in told, and returns all
+// current ones.
 func (s *server) setMeasures(all []board.Record, told map[string]bool) map[string]bool {
 	now := make(map[string]bool)
 	tell := func(err error) {
@@ -79,7 +79,7 @@ func (s *server) setMeasures(all []board.Record, told map[string]bool) map[strin
 	return now
 }
 
-// measures counts what operators have ordered, by kind, and what of it does not hold.
+// measures counts the measures in force by kind, and those that cannot be in force.
 func (r *ruleSource) measures() map[string]int {
 	all, problems := r.live.Measures()
 	broken := make(map[string]bool, len(problems))
@@ -97,7 +97,7 @@ func (r *ruleSource) measures() map[string]int {
 	return n
 }
 
-// doesNotHold tells of a measure that was ordered and cannot be in force here.
+// doesNotHold logs that a measure cannot be in force here.
 func (s *server) doesNotHold(err error) {
 	s.log.Warn("a ban or an override does not hold here; tidegate measures lists them", "err", err)
 }

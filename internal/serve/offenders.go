@@ -14,13 +14,13 @@ import (
 	"tidegate.dev/tidegate/rules/envoy"
 )
 
-// observe is told of the decisions of the gateway.
+// observe records a decision of the gateway.
 func (s *server) observe(r *tidegate.Request, checks []tidegate.Check, d tidegate.Decision) {
 	s.metrics.Decided(checks, &d)
 	s.noteRefusal("gateway", r, checks, &d)
 }
 
-// offended is told of the descriptors of Envoy that rules of domains apply to.
+// offended records a decision about an Envoy descriptor to which a domain rule applies.
 func (s *server) offended(key string, d *tidegate.Decision, shadow bool) {
 	if shadow && d.Limit != nil {
 		s.offenders.Tried(key, d.Limit, !d.OK)
@@ -32,7 +32,7 @@ func (s *server) offended(key string, d *tidegate.Decision, shadow bool) {
 	}
 }
 
-// nodeName is what a fleet calls this process; see fleet.Options.
+// nodeName returns the name of this process in a fleet; see fleet.Options.
 func nodeName() string {
 	host, err := os.Hostname()
 	if err != nil {
@@ -41,9 +41,9 @@ func nodeName() string {
 	return fmt.Sprintf("%s:%d", cmp.Or(host, "unknown"), os.Getpid())
 }
 
-// subjectOf returns who is counted under a limit by a key, as operators may see it: what may be a
-// secret as a hash, as in the access log, unless log.keys is plain; with log.keys off, everything
-// as a hash.
+// subjectOf returns who a key of a limit stands for, as operators may see it. Values that may be
+// secret are hashed as in the access log, unless log.keys is plain; with log.keys off, all values
+// are hashed.
 func (s *server) subjectOf(l *tidegate.Limit, key string) []offenders.Part {
 	names, values, secret := s.partsOf(l, key)
 	if values == nil { // the key was too long, and is a hash
@@ -61,8 +61,8 @@ func (s *server) subjectOf(l *tidegate.Limit, key string) []offenders.Part {
 	return parts
 }
 
-// partsOf returns the names and values of what a limit counts by, as many of both, and which names
-// stand for secrets. There are no values if the key was too long to have them.
+// partsOf returns the names and values of what a limit counts by, one value for each name, and
+// which names stand for secrets. There are no values if the key was too long to contain them.
 func (s *server) partsOf(l *tidegate.Limit, key string) (names, values []string, secret func(string) bool) {
 	switch {
 	case l.Name == resp.RuleName:
@@ -85,7 +85,7 @@ func (s *server) partsOf(l *tidegate.Limit, key string) (names, values []string,
 func never(string) bool  { return false }
 func always(string) bool { return true }
 
-// entriesOf returns the names of the entries that a rule of a domain counts by, for their values.
+// entriesOf returns the names of the entries that a domain rule counts by, for their values.
 func (s *server) entriesOf(l *tidegate.Limit, values []string) (names, shown []string) {
 	if names, known := s.countedBy()[l.Scope]; known {
 		switch {
@@ -96,7 +96,7 @@ func (s *server) entriesOf(l *tidegate.Limit, values []string) (names, shown []s
 		}
 		return names, nil
 	}
-	if strings.HasSuffix(l.Scope, " override") && len(values) > 0 && len(values)%2 == 0 { // names and values take turns
+	if strings.HasSuffix(l.Scope, " override") && len(values) > 0 && len(values)%2 == 0 { // names and values alternate
 		for i := 0; i < len(values); i += 2 {
 			names, shown = append(names, values[i]), append(shown, values[i+1])
 		}
@@ -105,13 +105,13 @@ func (s *server) entriesOf(l *tidegate.Limit, values []string) (names, shown []s
 	return []string{"descriptor"}, nil
 }
 
-// entryNames has by the scope of their limits what rules of a set count by.
+// entryNames has what the rules of a set count by, by the scope of their limits.
 type entryNames struct {
 	set     *envoy.Set
 	byScope map[string][]string
 }
 
-// countedBy returns by the scope of their limits what the rules of domains in force count by.
+// countedBy returns what the domain rules in force count by, by the scope of their limits.
 func (s *server) countedBy() map[string][]string {
 	set := s.domains()
 	if known := s.rlsDoor.entryNames.Load(); known != nil && known.set == set {

@@ -12,16 +12,16 @@ import (
 	"tidegate.dev/tidegate/internal/lang/bounded"
 )
 
-// adminFront is the admin listener, and how it tells which operator is asking.
+// adminFront is the admin listener, with what identifies operators.
 type adminFront struct {
 	listener net.Listener
-	tls      listenerTLS                 // its authorities are those of operators' certificates
-	token    *followedFile[string]       // may do everything; nil if there is none
-	roster   *followedFile[admin.Roster] // nil if nobody has a token of their own
+	tls      listenerTLS                 // its authorities verify the certificates of operators
+	token    *followedFile[string]       // allows everything; nil if there is none
+	roster   *followedFile[admin.Roster] // nil if no operator has a token of their own
 	page     *dashboard.Dashboard        // nil before the listener is open
 }
 
-// maxRoster is how long the file of operators may be.
+// maxRoster is the maximum length of the file of operators.
 const maxRoster = 4 << 20
 
 func readRoster(file string) (admin.Roster, error) {
@@ -35,7 +35,7 @@ func readRoster(file string) (admin.Roster, error) {
 // prepare reads the certificates, tokens and operators.
 func (f *adminFront) prepare(c config.Admin, log *slog.Logger) (err error) {
 	const whose = "the admin listener"
-	// Nobody has to have a certificate: health is for everybody, and a token does as well.
+	// A certificate is optional: health is public, and a token also identifies an operator.
 	if f.tls, err = loadListenerTLS(whose, config.DoorTLS{KeyPair: c.TLS.KeyPair, ClientCA: c.TLS.ClientCA}, tls.VerifyClientCertIfGiven, log); err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func (f *adminFront) again() {
 	f.roster.again()
 }
 
-// options fills in who may do what.
+// options sets who may do what.
 func (f *adminFront) options(c config.Admin, to *admin.Options) {
 	if f.token != nil {
 		to.Token = f.token.get

@@ -10,7 +10,7 @@ import (
 	"tidegate.dev/tidegate/internal/telemetry/fit"
 )
 
-// openPage gives the admin API its page, and returns it.
+// openPage opens the dashboard on top of the admin API, and returns the API.
 func (s *server) openPage(o admin.Options) *admin.API {
 	var api *admin.API
 	s.admin.page = dashboard.New(dashboard.Options{Pages: s.config.Admin.Pages, Look: func(ctx context.Context) func(string) []byte {
@@ -33,7 +33,7 @@ func (s *server) openPage(o admin.Options) *admin.API {
 
 func asJSON(v any) []byte {
 	text, err := json.Marshal(v)
-	if err != nil { // numbers, texts and times
+	if err != nil { // cannot happen: numbers, texts and times
 		return []byte("null")
 	}
 	return text

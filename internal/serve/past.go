@@ -12,11 +12,11 @@ import (
 	"tidegate.dev/tidegate/rules/source"
 )
 
-// ofHistory is added to the name of the file of counters for the file with the rules that were
-// in force.
+// ofHistory is the suffix of the file with the history of the rules, next to the file with the
+// counters.
 const ofHistory = ".history"
 
-// past is the history of the rules in force; there is none without rules that can change.
+// past is the history of the rules in force; it is empty if the rules cannot change.
 type past struct {
 	*history.History
 	file *history.File // where it is kept, if not in Redis
@@ -27,7 +27,7 @@ type past struct {
 	written map[string]source.Edition // layers on disk as an operator last wrote them, by name; under mu
 }
 
-// openHistory begins the history. Nothing is written before the counters are ours.
+// openHistory opens the history. Nothing is written before this process owns the counters.
 func (s *server) openHistory() {
 	if len(s.config.Rules) == 0 {
 		return
@@ -45,7 +45,7 @@ func (s *server) openHistory() {
 	s.past.Pause()
 }
 
-// sharedHistory returns where the fleet keeps its history; nil if nowhere.
+// sharedHistory returns the keeper of the fleet's history; nil if there is none.
 func (s *server) sharedHistory() history.Keeper {
 	if s.shared == nil {
 		return nil
@@ -57,7 +57,7 @@ func (s *server) sharedHistory() history.Keeper {
 	return history.NewShared(shelf)
 }
 
-// follow adds the rules in force to the history.
+// follow starts to add the rules in force to the history.
 func (p *past) follow(w *source.Watcher) {
 	p.mu.Lock()
 	p.from = w
@@ -65,7 +65,7 @@ func (p *past) follow(w *source.Watcher) {
 	p.note()
 }
 
-// credit says who is about to write the files of a layer, and why: files do not say it themselves.
+// credit records who is about to write the files of a layer, and why: files themselves do not say.
 func (p *past) credit(layer string, b *source.Bundle) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -75,7 +75,7 @@ func (p *past) credit(layer string, b *source.Bundle) {
 	p.written[layer] = source.Edition{Hash: b.Sum(), Author: b.Author, Reason: b.Reason}
 }
 
-// note adds the rules that came in force.
+// note adds the rules in force to the history.
 func (p *past) note() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -94,18 +94,17 @@ func (p *past) note() {
 		l := &st.Layers[i]
 		if by, ok := p.written[l.Name]; ok && by.Hash == l.Hash {
 			l.Author, l.Reason = by.Author, by.Reason
-			delete(p.written, l.Name) // what comes next is of somebody else
+			delete(p.written, l.Name) // later changes are by others
 		}
 	}
 	p.Note(joinedBundle(bundles, &st))
 }
 
-// joinedBundle is all files in force as one bundle. Those of several layers are in folders of
-// their own.
+// joinedBundle returns all files in force as one bundle. Several layers get a folder each.
 func joinedBundle(layers []*source.Bundle, st *source.Status) *source.Bundle {
 	b := &source.Bundle{Edition: source.Edition{Hash: st.Hash, At: st.LoadedAt}}
 	var revisions []string
-	last := -1 // the layer that was put in force last, of those that say by whom
+	last := -1 // the layer that was put in force last, of those that name an author
 	for i := range st.Layers {
 		l := &st.Layers[i]
 		revisions = append(revisions, cmp.Or(l.Revision, shownRevision(l.Hash)))
@@ -138,7 +137,7 @@ func joinedBundle(layers []*source.Bundle, st *source.Status) *source.Bundle {
 	return b
 }
 
-// takeOver continues the history of a predecessor, or of the last process.
+// takeOver continues the history of a predecessor, or of the previous run.
 func (p *past) takeOver(handed string) error {
 	if p.History == nil {
 		return nil
@@ -153,7 +152,7 @@ func (p *past) takeOver(handed string) error {
 	return p.file.TakeOver(handed + ofHistory)
 }
 
-// handOver writes the history for a successor, which has no other way to get it.
+// handOver writes the history for a successor, unless that can read it elsewhere.
 func (p *past) handOver(file string) error {
 	if p.History == nil {
 		return nil

@@ -10,12 +10,12 @@ import (
 	"tidegate.dev/tidegate/rules"
 )
 
-// rulesSuffix is added to the name of the file of counters. The file of that name says under
-// which limits they were counted, so that a process with other rules refills nobody.
+// rulesSuffix is the suffix of the file, next to the file with the counters, that says which limits
+// they belong to, so that a process with other rules gives nobody a fresh allowance.
 const rulesSuffix = ".rules"
 
-// remember writes which counters the rules in force use, beside the counters in file. Without
-// it, counters of limits that have changed start empty.
+// remember writes which counters the rules in force use, next to the counters in file. Without it,
+// counters of changed limits start empty.
 func (s *server) remember(file string) error {
 	if s.rules == nil {
 		return nil
@@ -36,8 +36,8 @@ func (s *server) remember(file string) error {
 	return nil
 }
 
-// recall reads what remember wrote beside the counters in file, and logs which counters
-// do not simply continue. "" means that there is no file.
+// recall reads what remember wrote next to the counters in file, and logs which counters do not
+// simply continue. "" means that there is no file.
 func (s *server) recall(file string) {
 	if file == "" || s.rules == nil {
 		return
@@ -59,5 +59,5 @@ func (s *server) recall(file string) {
 	}
 }
 
-// maxRules is how long the file of remember may be.
+// maxRules is the maximum length of the file of remember.
 const maxRules = 64 << 20

@@ -14,15 +14,15 @@ import (
 	"tidegate.dev/tidegate/internal/telemetry/sampled"
 )
 
-// refusals logs some of the refused requests, for those who have no access log.
+// refusals logs a sample of the refused requests, for use without an access log.
 type refusals struct {
 	log    *slog.Logger
 	store  string        // where the counters are
-	as     accesslog.Log // how keys are shown; nothing is written to it
+	as     accesslog.Log // how keys are shown; it is not written to
 	sample *sampled.Sample
 }
 
-// newRefusals returns nil if none are logged.
+// newRefusals returns nil if refusals are not logged.
 func newRefusals(c *config.Config, log *slog.Logger) *refusals {
 	if c.Telemetry.Refusals == 0 {
 		return nil
@@ -33,7 +33,8 @@ func newRefusals(c *config.Config, log *slog.Logger) *refusals {
 	}
 }
 
-// noteRefusal tells those who look at refusals of a decision. There may be no request, but a key alone.
+// noteRefusal passes a decision to all that record refusals. r is nil if the decision was about a
+// bare key.
 func (s *server) noteRefusal(door string, r *tidegate.Request, checks []tidegate.Check, d *tidegate.Decision) {
 	if d.OK {
 		return
@@ -43,7 +44,8 @@ func (s *server) noteRefusal(door string, r *tidegate.Request, checks []tidegate
 	s.fit.Refused(checks, d, now)
 }
 
-// note logs a decision if it is a refusal and is picked. There may be no request, but a key alone.
+// note logs a decision if it is a refusal and is sampled. q is nil if the decision was about a bare
+// key.
 func (r *refusals) note(door string, q *tidegate.Request, checks []tidegate.Check, d *tidegate.Decision, now time.Time) {
 	if r == nil || d.OK || d.Limit == nil || errors.Is(d.Err, context.Canceled) {
 		return

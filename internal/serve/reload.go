@@ -5,8 +5,8 @@ import (
 	"os"
 )
 
-// reload reads everything again that an operator may have changed. What cannot be read stays
-// as it was.
+// reload reads everything again that an operator may have changed. What cannot be read stays as it
+// was.
 func (s *server) reload() {
 	s.log.Info("told to reload: logs are opened again; rules, lists, certificates, tokens and users are read again")
 	s.logs.reopen()
@@ -21,7 +21,7 @@ func (s *server) reload() {
 	s.rlsDoor.tls.again()
 }
 
-// reloadWhen follows signals until ctx ends.
+// reloadWhen calls reload on signals until ctx ends.
 func (s *server) reloadWhen(ctx context.Context, told <-chan os.Signal) {
 	for {
 		select {

@@ -18,7 +18,7 @@ import (
 type respDoor struct {
 	listener net.Listener // nil means it is not open
 	tls      listenerTLS
-	users    *followedFile[[]resp.User] // nil means anybody may ask
+	users    *followedFile[[]resp.User] // nil means that anybody may ask
 	callers  *callers
 }
 
@@ -40,14 +40,14 @@ func (d *respDoor) again() {
 	d.users.again()
 }
 
-// aYear is as good as any time.
+// aYear stands for no limit.
 const aYear = 365 * 24 * time.Hour
 
 // openRESP returns a server for Redis clients.
 func (s *server) openRESP() (handover.Server, error) {
 	l := s.config.Limits
 	stall := l.Stall
-	if stall == 0 { // any
+	if stall == 0 { // no limit
 		stall = aYear
 	}
 	o := resp.Options{
@@ -73,7 +73,7 @@ func (s *server) openRESP() (handover.Server, error) {
 	}, nil
 }
 
-// respServer holds connections to their limits, and follows the file of users.
+// respServer limits connections, and follows the file of users.
 type respServer struct {
 	*resp.Server
 	users *followedFile[[]resp.User]
@@ -100,7 +100,7 @@ func (r *respServer) Close() error {
 	return r.Server.Close()
 }
 
-// follow looks at the users again and again, until ctx ends.
+// follow checks the file of users for changes until ctx ends.
 func (r *respServer) follow(ctx context.Context) {
 	tick := time.NewTicker(lookAgain)
 	defer tick.Stop()

@@ -18,7 +18,7 @@ func (s *server) newRLQS() *rlqs.Server {
 		Shadow:  c.RLS.Shadow,
 		Counted: s.rlsDoor.quota.count,
 		Log:     s.log,
-		// After an upgrade that failed, this process succeeds itself.
+		// After a failed upgrade, this process is its own successor.
 		Successor: s.heir.Follows() || s.rlsDoor.quotas.Load() != nil,
 	}
 	if s.shared != nil {

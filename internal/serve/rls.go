@@ -22,16 +22,16 @@ import (
 // rlsDoor is the listeners for Envoy.
 type rlsDoor struct {
 	listener net.Listener // of gRPC; nil means it is not open
-	http     net.Listener // nil means the same
+	http     net.Listener // nil means the gRPC listener
 	tls      listenerTLS
 	callers  *callers
-	stats    *telemetry.EnvoyProxy // nil means by our own names alone
-	compare  *rls.Compare          // nil means there is no other service
+	stats    *telemetry.EnvoyProxy // nil means that only our own metric names are used
+	compare  *rls.Compare          // nil means that there is no other service to compare with
 	compared atomic.Pointer[telemetry.Compared]
-	server   *rls.Server                 // that is served, or was last
-	quotas   atomic.Pointer[rlqs.Server] // the same, for quotas
-	quota    *callers                    // their counts
-	// entryNames is what the rules of domains count by, of those last asked about.
+	server   *rls.Server                 // the current one, or the last
+	quotas   atomic.Pointer[rlqs.Server] // the same for quotas
+	quota    *callers                    // the callers of the quota service
+	// entryNames is what the domain rules last asked about count by.
 	entryNames atomic.Pointer[entryNames]
 }
 
@@ -113,7 +113,7 @@ func (s *server) newRLS(q *rlqs.Server) *rls.Server {
 	return rls.New(o)
 }
 
-// rlsStats are the names of envoyproxy/ratelimit.
+// rlsStats counts under the metric names of envoyproxy/ratelimit.
 type rlsStats struct{ *telemetry.EnvoyProxy }
 
 // Hits implements [rls.Stats].
@@ -150,12 +150,12 @@ func (s *server) openRLSCounts() {
 	}
 }
 
-// domains are those of the rules in force.
+// domains returns the domains of the rules in force.
 func (s *server) domains() *envoy.Set {
 	return s.plane.join(s.fileDomains())
 }
 
-// fileDomains are those that rule files have.
+// fileDomains returns the domains of rule files.
 func (s *server) fileDomains() *envoy.Set {
 	if s.rules == nil {
 		return nil
@@ -163,7 +163,7 @@ func (s *server) fileDomains() *envoy.Set {
 	return s.rules.live.Set().Domains()
 }
 
-// domainRules are the rules of all domains.
+// domainRules returns the rules of all domains.
 func domainRules(set *envoy.Set) (all []*envoy.Rule) {
 	for _, name := range set.Domains() {
 		all = append(all, set.Domain(name).Rules()...)
@@ -171,21 +171,22 @@ func domainRules(set *envoy.Set) (all []*envoy.Rule) {
 	return all
 }
 
-// rlsServer holds connections to their limits.
+// rlsServer limits connections.
 type rlsServer struct {
 	*rls.Server
 	quotas   *rlqs.Server
 	conns    *listen.Group
 	door     *rlsDoor
-	stopping func() bool // without a successor
+	stopping func() bool // this process ends without a successor
 }
 
-// lastChecks is how long health checks are told NOT_SERVING before clients are told to leave.
+// lastChecks is how long health checks get NOT_SERVING before clients are told to disconnect.
 const lastChecks = 500 * time.Millisecond
 
-// Shutdown implements [handover.Server]. A successor answers health checks itself.
+// Shutdown implements [handover.Server]. Health checks get NOT_SERVING only if there is no
+// successor to answer them.
 func (r *rlsServer) Shutdown(ctx context.Context) error {
-	_ = r.quotas.Close() // which is always in order
+	_ = r.quotas.Close() // its error is always nil
 	if r.stopping() {
 		r.Drain()
 		select {
@@ -227,7 +228,7 @@ func (s *server) openRLSHTTP() (handover.Server, error) {
 	}), nil}, nil
 }
 
-// orLong is a time, or a long one for any.
+// orLong returns d, or a very long time if d is 0, which means no limit.
 func orLong(d time.Duration) time.Duration {
 	if d == 0 {
 		return aYear

@@ -17,19 +17,18 @@ import (
 	"tidegate.dev/tidegate/rules/source"
 )
 
-// ruleSource is the rules in force: those of files that are followed, or those of the
-// example.
+// ruleSource is the source of the rules in force: files that are followed, or the example.
 type ruleSource struct {
 	*source.Watcher // nil for the example
 	live            *rules.Live
 	since           time.Time
 }
 
-// exampleName is what the rules of the example are called where there is no file.
+// exampleName is the name of the rules of the example, which have no file.
 const exampleName = "(example rules)"
 
-// loadRules returns nil when there are none. If ctx ends before they are loaded, it is the error; they
-// are followed after it has ended, too.
+// loadRules returns nil if there are no rules. If ctx ends before they are loaded, it returns its
+// error; once loaded, they are followed even after ctx has ended.
 func (s *server) loadRules(ctx context.Context) (*ruleSource, error) {
 	set := func(_, now *rules.Set) {
 		s.showRules(now)
@@ -52,14 +51,14 @@ func (s *server) loadRules(ctx context.Context) (*ruleSource, error) {
 			Copy: from.Copy, Handed: s.heir.Left(), Open: from.Start == config.OpenStart, Wait: from.Wait,
 			Config: c, Log: s.log,
 			OnWarnings: func(doubts rules.Problems) {
-				if !first { // doubts tells those of the start
+				if !first { // doubts reports those of the start
 					s.warn(doubts)
 				}
 				first = false
 			},
 			OnReload: func(old, now *rules.Set) {
 				set(old, now)
-				if s.shared != nil { // what was refused may no longer be
+				if s.shared != nil { // refused keys may now be admitted
 					s.shared.Forget()
 				}
 				s.warn(append(s.unmet(now), s.doorWarnings.Of(now)...))
@@ -105,7 +104,7 @@ func (s *server) loadRules(ctx context.Context) (*ruleSource, error) {
 	return r, nil
 }
 
-// layers are where the rules come from.
+// layers returns the layers that the rules come from.
 func (s *server) layers() ([]source.Layer, error) {
 	from := s.config.RulesSource
 	return origins.Layers(s.config.Rules, origins.Options{
@@ -123,17 +122,17 @@ func (s *server) leaveRules(folder string) error {
 	return s.rules.KeepCopies(folder)
 }
 
-// maxRevision is how much of a revision is shown, as much as `tidegate fleet` shows.
+// maxRevision is how much of a revision is shown, as in `tidegate fleet`.
 const maxRevision = 16
 
 func shownRevision(hash string) string { return hash[:min(len(hash), maxRevision)] }
 
-// rulesConfig is what rules are compiled with.
+// rulesConfig returns the configuration that rules are compiled with.
 func (s *server) rulesConfig() rules.Config {
 	return rules.Config{Trust: s.trust, Signals: s.signals, OnShed: s.logShed, IgnoreCase: s.config.Paths.Case == config.Insensitive, MergeDomains: s.config.RLS.MergeDomains}
 }
 
-// showRules announces the rules in force, of files and of the control plane, to the metrics.
+// showRules tells the metrics which rules are in force, from files and from the control plane.
 func (s *server) showRules(files *rules.Set) {
 	s.showing.Lock() // both may change at the same time
 	defer s.showing.Unlock()
@@ -189,7 +188,7 @@ func (r *ruleSource) close() {
 	}
 }
 
-// count is how many rules there are.
+// count returns the number of rules.
 func (r *ruleSource) count() int {
 	if r == nil {
 		return 0
@@ -206,7 +205,7 @@ func (s *server) doubts() diag.List {
 	return slices.Concat(set.Warnings(), s.unmet(set), s.doorWarnings.Of(set))
 }
 
-// doorsOf are the ways to ask that are open.
+// doorsOf returns the doors that are open.
 func doorsOf(l config.Listen) (doors []rules.Door) {
 	if l.Check.Open() {
 		doors = append(doors, rules.DoorForwardAuth, rules.DoorCheck)
@@ -220,7 +219,7 @@ func doorsOf(l config.Listen) (doors []rules.Door) {
 	return doors
 }
 
-// unmet returns warnings about what rules ask for and this gateway does not do.
+// unmet returns warnings about what rules require and this gateway does not provide.
 func (s *server) unmet(set *rules.Set) (doubts diag.List) {
 	for _, n := range set.Needs() {
 		var why string
@@ -262,7 +261,7 @@ func (s *server) unmet(set *rules.Set) (doubts diag.List) {
 	return doubts
 }
 
-// unmetPartition is why on_partition of a rule does nothing here; "" if it does.
+// unmetPartition says why on_partition of a rule has no effect here; "" if it has.
 func (s *server) unmetPartition(set *rules.Set, rule string) string {
 	if len(s.config.Store.Redis.Regions) == 0 {
 		return "it is about fleets in several regions, and there are no `store.regions`"

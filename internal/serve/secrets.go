@@ -13,8 +13,8 @@ import (
 	"tidegate.dev/tidegate/internal/lang/diag"
 )
 
-// followedFile is what a file says, read again when it changes: within a second of the
-// next use, or at once when it is told.
+// followedFile is the content of a file that is read again when it changes: within a second before
+// it is used, or at once after again.
 type followedFile[T any] struct {
 	what string // "the token of the check API"
 	file string
@@ -36,9 +36,9 @@ func followFile[T any](what, file string, read func(string) (T, error), log *slo
 	return f, nil
 }
 
-// get is what the file said when it could last be read.
+// get returns the content that was last read successfully.
 func (f *followedFile[T]) get() T {
-	if f.mu.TryLock() { // else somebody else looks
+	if f.mu.TryLock() { // otherwise another goroutine is checking
 		if f.disk.changed() {
 			f.reload()
 		}
@@ -70,8 +70,8 @@ func (f *followedFile[T]) reload() {
 
 const maxUsers = 10_000
 
-// readUsers reads the users of the RESP listener: a line for each, with its name, its
-// password and, if there is a third word, the prefix of its keys.
+// readUsers reads the users of the RESP listener: one per line, with name, password and,
+// optionally, the prefix of the user's keys.
 func readUsers(file string) (users []resp.User, err error) {
 	text, err := bounded.ReadFile(file, 1<<20)
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"tidegate.dev/tidegate/internal/telemetry/series"
 )
 
-// recorder remembers what was decided lately, until it is closed.
+// recorder records recent decisions until it is closed.
 type recorder struct {
 	*series.Recorder
 	done, ended chan struct{}
@@ -31,7 +31,7 @@ func (s *server) answerSeries(question []byte) []byte {
 	return admin.AnswerSeries(question, s.series())
 }
 
-// series is for /series.
+// series returns the recent decisions for /series.
 func (s *server) series() admin.Series {
 	from, lines := s.lately.Lines()
 	is := admin.Series{Nodes: []string{s.nodeName()}, From: from.UTC(), Step: int(series.Step.Seconds()), Lines: make([]admin.Line, len(lines))}

@@ -1,6 +1,6 @@
-// Package serve is the composition root of tidegate serve: it wires the rules, the counters,
-// the gateway, the doors for callers and the admin listener as the configuration says,
-// handles signals, and hands over to a successor.
+// Package serve is the composition root of tidegate serve: it wires the rules, the counters, the
+// gateway, the doors and the admin listener as configured, handles signals, and hands over to a
+// successor.
 //
 //	config → server.prepare: all that can be wrong → server.open: the counters → endpoints
 //
@@ -24,28 +24,28 @@ import (
 	"tidegate.dev/tidegate/internal/telemetry/logsink"
 )
 
-// Options say what to serve, and what the process has around it.
+// Options say what to serve, and the environment of the process.
 type Options struct {
-	Demo           bool // the small API to try, and its rules unless there are others
+	Demo           bool // serve the example API, with its rules unless others are given
 	Flags          *config.FlagValues
 	Stdout, Stderr io.Writer
 	Getenv         func(string) string
 	Version        string // of the program
 }
 
-// Run serves until ctx ends, a signal comes, or a successor has taken over. It prints the
-// error that it ends with: a diag.List if the operator's files are wrong.
+// Run serves until ctx ends, a signal arrives, or a successor has taken over. It prints the error
+// that it returns: a diag.List if files of the operator are wrong.
 func Run(ctx context.Context, o Options) error {
 	collectLess(o.Getenv)
 	upgrade := make(chan os.Signal, 1)
-	if len(handover.UpgradeSignals) > 0 { // none would mean all
+	if len(handover.UpgradeSignals) > 0 { // with none, Notify would relay all signals
 		signal.Notify(upgrade, handover.UpgradeSignals...)
 		defer signal.Stop(upgrade)
 	}
 	reload := make(chan os.Signal, 1)
 	signal.Notify(reload, syscall.SIGHUP)
 	defer signal.Stop(reload)
-	signal.Ignore(syscall.SIGPIPE) // the reader of a log may exit; the gateway does not
+	signal.Ignore(syscall.SIGPIPE) // the reader of a log may exit without ending the gateway
 	err := o.serve(ctx, upgrade, reload)
 	if err == nil || ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		return nil
@@ -54,7 +54,7 @@ func Run(ctx context.Context, o Options) error {
 	return err
 }
 
-// lastWords prints why the process ends. It does not wait for a reader that does not read.
+// lastWords prints why the process ends. It does not wait for a blocked reader.
 func (o *Options) lastWords(err error) {
 	text := fmt.Sprintln("tidegate serve:", err)
 	var mistakes diag.List
@@ -68,8 +68,8 @@ func (o *Options) lastWords(err error) {
 	s.Close(readerTimeout)
 }
 
-// garbage is GOGC of a gateway, in percent of the live heap. Counters are outside of the Go
-// heap, which is small, so that with the usual 100 it would collect all the time.
+// garbage is the GOGC of the process, in percent of the live heap. Counters are outside of the Go
+// heap, which is small, so with the default of 100 the collector would run all the time.
 const garbage = 400
 
 func collectLess(getenv func(string) string) {

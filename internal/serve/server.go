@@ -21,8 +21,8 @@ import (
 	"tidegate.dev/tidegate/rules"
 )
 
-// server is everything that tidegate serve runs. prepare makes all that can go wrong, open what
-// needs the counters.
+// server is everything that tidegate serve runs. prepare creates what can fail, open what needs the
+// counters.
 type server struct {
 	config         *config.Config
 	stdout, stderr io.Writer
@@ -35,20 +35,20 @@ type server struct {
 	observed
 
 	// The rules, and where they come from.
-	trust        rules.Trust // whose word rules take
+	trust        rules.Trust // which credentials the rules accept
 	rules        *ruleSource // nil if nothing is limited
 	doorWarnings rules.DoorWarnings
 	plane        plane // the control plane that sends rules
 	following    following
-	past         past       // rules that were in force
-	showing      sync.Mutex // held while metrics are told of new rules
+	past         past       // history of the rules
+	showing      sync.Mutex // held while metrics are told about new rules
 
-	// The counters: those of shared or of local, and the other is nil. local is made by open.
+	// The counters: either shared or local is nil. local is created by open.
 	shared       *shared // the counters of a fleet
 	formerShards formerShards
-	local        *localCounters // of this process
-	counters     tidegate.Store // either
-	limited      tidegate.Store // the same, with queues to wait in
+	local        *localCounters // of this process alone
+	counters     tidegate.Store // that of shared or local
+	limited      tidegate.Store // the same, with queues for waiting requests
 	gate         *tidegate.Gate // nil without rules
 	deferred     deferred
 
@@ -59,33 +59,33 @@ type server struct {
 	rlsDoor   rlsDoor
 	admin     adminFront
 
-	// What operators do and ask.
+	// For operators.
 	audit audit
-	board *board.Board // what they order
+	board *board.Board // their bans and overrides
 	slips slips
 }
 
-// observed is what can be seen of decisions, beside the logs.
+// observed is what makes decisions visible, besides the logs.
 type observed struct {
 	registry  *prometheus.Registry
 	metrics   *telemetry.Metrics
-	signals   *pressure.Signals // of elastic limits
-	traces    *traces.Tracer    // nil if nobody gets any
+	signals   *pressure.Signals // for elastic limits and shedding
+	traces    *traces.Tracer    // nil if traces are not sent
 	refusals  *refusals         // nil if none are logged
 	offenders *offenders.Offenders
 	fit       *fit.Fit
 	lately    recorder
 }
 
-// example is the small API to try, in place of upstreams.
+// example is the API to try Tidegate with, in place of upstreams.
 type example struct {
 	asked      bool           // by --demo
-	upstream   *demo.Upstream // nil if there are others
-	endTraffic func()         // nil if nobody asks by itself
+	upstream   *demo.Upstream // nil if there are other upstreams
+	endTraffic func()         // nil if there is no generated traffic
 }
 
-// instances returns how many instances share the limits, as the rules in force say; 0 if they
-// do not.
+// instances returns how many instances share the limits, according to the rules in force; 0 if they
+// do not say.
 func (s *server) instances() int {
 	if s.rules == nil {
 		return 0
@@ -101,7 +101,8 @@ func (s *server) revision() string {
 	return s.rules.Status().Hash
 }
 
-// members is instances for counters that are not shared. Nobody knows the rank of this one.
+// members returns instances, for counters that are not shared. The rank of this instance is unknown
+// (-1).
 func (s *server) members() (instances, rank int) { return s.instances(), -1 }
 
 // ready returns why requests should go elsewhere, or nil.

@@ -13,15 +13,15 @@ import (
 	"tidegate.dev/tidegate/internal/telemetry"
 )
 
-// shared is the store of a fleet, with all layers in front of it on this node. It lives as
-// long as the process, whatever is reloaded.
+// shared is the store of a fleet, with all layers in front of it on this node. It lives as long as
+// the process, across reloads.
 type shared struct {
 	*fleet.Store
 	storeLog
 }
 
-// newShared does not connect yet: Redis may be down, and a successor may not take over.
-// of says what this instance is.
+// newShared returns the store without connecting: Redis may be down, and a successor may not take
+// over. of describes this instance.
 func newShared(c config.Redis, of fleet.Options, m *telemetry.Metrics, log *slog.Logger) (s *shared, err error) {
 	s = &shared{storeLog: storeLog{log: log}}
 	of.Shards, of.Was = shardsOf(c.Shards), shardsOf(c.Was)
@@ -50,10 +50,10 @@ func regionsOf(all []config.Shard) (regions []fleet.Region) {
 	return regions
 }
 
-// maxSecret is how long a file with a password or token may be.
+// maxSecret is the maximum length of a file with a password or token.
 const maxSecret = 64 << 10
 
-// readSecret reads what stands alone in a file; "" names none.
+// readSecret reads a secret from a file that contains nothing else; it returns "" if file is "".
 func readSecret(file, what string) (string, error) {
 	if file == "" {
 		return "", nil
@@ -69,10 +69,10 @@ func readSecret(file, what string) (string, error) {
 	return secret, nil
 }
 
-// minToken is the shortest token that is taken: 16 bytes at random cannot be guessed.
+// minToken is the minimum length of a token: 16 random bytes cannot be guessed.
 const minToken = 16
 
-// readToken reads that of a listener; "" names none.
+// readToken reads the token of a listener; it returns "" if file is "".
 func readToken(file, whose string) (string, error) {
 	token, err := readSecret(file, "the token of "+whose)
 	if err == nil && token != "" && len(token) < minToken {
@@ -85,7 +85,7 @@ func readToken(file, whose string) (string, error) {
 	return token, err
 }
 
-// health is for /healthz.
+// health returns the health for /healthz.
 func (s *shared) health() admin.Health {
 	h := s.Health()
 	is := admin.Health{Status: h.Status, Since: h.Since, Instances: h.Instances, Warnings: h.Warnings}
@@ -107,7 +107,7 @@ func (s *shared) health() admin.Health {
 	return is
 }
 
-// stats are for /metrics.
+// stats returns the numbers for /metrics.
 func (s *shared) stats() telemetry.SharedStats {
 	n := s.Stats()
 	unasked := make(map[string]int64)
@@ -140,7 +140,7 @@ func (s *shared) stats() telemetry.SharedStats {
 	}
 }
 
-// usage is what the servers said about themselves of late.
+// usage returns what the servers have recently reported about themselves.
 func (s *shared) usage() (all []telemetry.ServerUsage) {
 	for _, m := range s.Servers() {
 		all = append(all, telemetry.ServerUsage{

@@ -9,7 +9,7 @@ import (
 	"tidegate.dev/tidegate/rules"
 )
 
-// busyWith is how many requests the gateway has at hand.
+// busyWith returns how many requests the gateway is serving.
 func (s *server) busyWith() int64 {
 	if g := s.gateway.current.Load(); g != nil {
 		return g.InFlight()
@@ -17,7 +17,7 @@ func (s *server) busyWith() int64 {
 	return 0
 }
 
-// logShed logs a step by which more or less is shed.
+// logShed logs that more or less is shed than before.
 func (s *server) logShed(is rules.Shedding) {
 	attrs := []any{slog.String("rule", is.Rule), slog.String("steps", fmt.Sprintf("%d of %d", is.Steps, is.Most))}
 	if is.Class != "" {
@@ -43,7 +43,7 @@ func (s *server) logShed(is rules.Shedding) {
 	}
 }
 
-// shedding is how much is shed by the rules in force.
+// shedding returns how much is shed by the rules in force.
 func (s *server) shedding() []telemetry.ShedStats {
 	var all []telemetry.ShedStats
 	for _, is := range s.rules.live.Set().Shedding() {

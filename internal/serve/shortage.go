@@ -10,30 +10,30 @@ import (
 	"tidegate.dev/tidegate/store/memory"
 )
 
-// shortage reports, in the log and in health, that the memory of the counters is used up: keys
-// that had used events are forgotten, or new ones find no room.
+// shortage reports, in the log and in health, that the memory for counters is used up: keys with
+// used events are forgotten, or new ones are not stored.
 type shortage struct {
 	stats func() memory.Stats
 	max   int64 // bytes
 	log   *slog.Logger
 	stop  chan struct{}
-	done  chan struct{} // closed when nothing runs
+	done  chan struct{} // closed when the goroutine has ended
 
 	mu    sync.Mutex
 	last  memory.Stats // under mu
-	began memory.Stats // under mu: before the shortage
-	since time.Time    // under mu: when it began; zero if there is none
-	grew  time.Time    // under mu: when it was last seen
+	began memory.Stats // under mu: as of before the shortage
+	since time.Time    // under mu: since when; zero if there is none
+	grew  time.Time    // under mu: when a loss was last seen
 }
 
 const (
 	shortageEvery = time.Second
-	// shortageOver is how long after the last loss the shortage is over. It bounds how often
-	// there is a line in the log.
+	// shortageOver is how long after the last loss the shortage counts as over. It also limits how
+	// often that is logged.
 	shortageOver = time.Minute
 )
 
-// full is the status of a store without memory for all of its keys.
+// full is the health status if the memory does not suffice for all keys.
 const full = "full"
 
 func watchShortage(stats func() memory.Stats, most int64, log *slog.Logger) *shortage {
@@ -59,7 +59,7 @@ func (s *shortage) run() {
 	}
 }
 
-// look compares what was lost so far with the last time.
+// look compares the losses so far with those at the last call.
 func (s *shortage) look(now time.Time) {
 	is := s.stats()
 	s.mu.Lock()

@@ -13,17 +13,17 @@ import (
 	"tidegate.dev/tidegate/rules"
 )
 
-// slips are what refused clients get.
+// slips makes the encrypted slips that refused clients get.
 type slips struct {
-	own   *slip.Sealer                // of a key that nobody else has; nil means there is a file
-	keyed *followedFile[*slip.Sealer] // nil means there is none
+	own   *slip.Sealer                // with a key of this process alone; nil if there is a file of keys
+	keyed *followedFile[*slip.Sealer] // nil if there is no file of keys
 	node  string
 
 	rules    atomic.Pointer[hashedRules]
 	revision func() string // the hash of the rules in force
 }
 
-// hashedRules are rules that were in force when somebody was last refused, and how their hash begins.
+// hashedRules is the Set in force at a refusal, with the beginning of its hash.
 type hashedRules struct {
 	set  *rules.Set
 	hash string
@@ -48,12 +48,12 @@ func (s *slips) sealer() *slip.Sealer {
 }
 
 const (
-	// maxSlipKeys is how long the file of keys may be.
+	// maxSlipKeys is the maximum length of the file of keys.
 	maxSlipKeys = 64 << 10
 	slipKeyHint = "make one with `openssl rand -hex 16`, and have the same file on all instances"
 )
 
-// readSlipKeys reads the keys of slips, a line each, the newest first.
+// readSlipKeys reads the keys of slips, one per line, newest first.
 func readSlipKeys(file string) (*slip.Sealer, error) {
 	text, err := bounded.ReadFile(file, maxSlipKeys)
 	if err != nil {
@@ -94,7 +94,8 @@ func (s *server) slip(checks []tidegate.Check, d *tidegate.Decision) string {
 	return s.slips.sealer().Seal(&is)
 }
 
-// hashOf is how the hash of the rules in force begins. To ask for it takes longer than to decide.
+// hashOf returns the beginning of the hash of the rules in force. It is cached: computing it takes
+// longer than a decision.
 func (s *slips) hashOf(set *rules.Set) string {
 	if known := s.rules.Load(); known != nil && known.set == set {
 		return known.hash
@@ -104,12 +105,12 @@ func (s *slips) hashOf(set *rules.Set) string {
 	return hash
 }
 
-// slipOf is slip for front ends that do not see the checks of a request. They are found once more,
-// which charges nothing.
+// slipOf is slip for front ends that do not see the checks of a request. It matches the request
+// again, which charges nothing.
 func (s *server) slipOf(r *tidegate.Request, d *tidegate.Decision) string {
 	var checks []tidegate.Check
 	if s.rules != nil {
-		r.Looking = true // it was counted when it was decided
+		r.Looking = true // its decision was already counted
 		checks = s.rules.live.Match(r, nil)
 	}
 	return s.slip(checks, d)

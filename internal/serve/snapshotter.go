@@ -14,24 +14,24 @@ import (
 	"tidegate.dev/tidegate/store/memory"
 )
 
-// snapshotter writes the counters of a memory store to their file from time to time, so that
-// little is lost if the process is killed.
+// snapshotter writes the counters of a memory store to their file at intervals, so that little is
+// lost if the process is killed.
 type snapshotter struct {
 	store *memory.Store
 	file  string // "" means none
 	every time.Duration
-	also  func(file string) error // writes what belongs beside the counters
+	also  func(file string) error // writes other files next to the counters
 	log   *slog.Logger
 	stop  chan struct{}
-	done  chan struct{} // closed when nothing runs
+	done  chan struct{} // closed when the goroutine has ended
 
 	mu     sync.Mutex // held while the file is written
-	handed bool       // under mu: a successor has the counters now
+	handed bool       // under mu: a successor owns the counters now
 	failed bool       // under mu: the last write failed
 }
 
-// The file is written under another name first, which a killed process may leave behind. A
-// file that is not a valid snapshot is kept under a third.
+// The file is first written under another name, which a killed process may leave behind. A file
+// that is not a valid snapshot is renamed.
 const (
 	newSnapshot = ".new"
 	badSnapshot = ".bad"
@@ -47,8 +47,8 @@ func newSnapshotter(store *memory.Store, c config.Memory, also func(file string)
 	return k
 }
 
-// run writes, and then waits for at least as long as that took: a large store must not
-// keep a disk busy all the time.
+// run writes the file, and then waits at least as long as that took, so that a large store does not
+// keep the disk busy all the time.
 func (k *snapshotter) run() {
 	defer close(k.done)
 	for wait := k.every; ; {
@@ -63,7 +63,7 @@ func (k *snapshotter) run() {
 	}
 }
 
-// save writes the file, unless a successor has the counters.
+// save writes the file, unless a successor owns the counters.
 func (k *snapshotter) save() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -90,8 +90,8 @@ func (k *snapshotter) write(file string) error {
 	return k.also(file)
 }
 
-// handOver writes the counters for a successor. From then on this process does not write
-// them, unless resume says that the successor did not take over.
+// handOver writes the counters for a successor. From then on this process does not write them,
+// unless resume is called because the successor failed.
 func (k *snapshotter) handOver(file string) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -110,8 +110,7 @@ func (k *snapshotter) close() {
 	<-k.done
 }
 
-// restore opens a store with the counters that were handed over, or those of the snapshot,
-// or none.
+// restore opens a store with the counters that were handed over, or those of the snapshot, or none.
 func (s *server) restore(handed string) *memory.Store {
 	o := memory.Config{MaxBytes: s.config.Store.Memory.Max}
 	file, kept := handed, s.config.Store.Memory.Snapshot
@@ -134,14 +133,14 @@ func (s *server) restore(handed string) *memory.Store {
 		return memory.Open(o)
 	}
 	attrs := []any{"err", err}
-	if handed == "" && os.Rename(file, file+badSnapshot) == nil { // it would soon be overwritten
+	if handed == "" && os.Rename(file, file+badSnapshot) == nil { // otherwise it would soon be overwritten
 		attrs = append(attrs, "kept_as", file+badSnapshot)
 	}
 	s.log.Warn("the counters could not be restored: everybody starts afresh", attrs...)
 	return memory.Open(o)
 }
 
-// dropRemains removes what a process left behind that was killed while it wrote.
+// dropRemains removes the files of a process that was killed while it wrote.
 func dropRemains(file string) {
 	remains, _ := filepath.Glob(globQuote(file+newSnapshot) + ".*") // the pattern is well-formed
 	for _, name := range append(remains, file+newSnapshot, file+rulesSuffix+newSnapshot) {

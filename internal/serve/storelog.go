@@ -10,20 +10,20 @@ import (
 	"tidegate.dev/tidegate/fleet"
 )
 
-// storeLog logs how the shared store is doing: a line per change, not per request.
+// storeLog logs the state of the shared store: a line per change, not per request.
 type storeLog struct {
 	log *slog.Logger
 
 	mu      sync.Mutex
-	trouble time.Time // under mu: when the trouble began that was logged; zero if there is none
-	reason  bool      // under mu: why connections fail was logged
-	members bool      // under mu: that the instances cannot be counted was logged
+	trouble time.Time // under mu: since when the store has the trouble that was logged; zero if it has none
+	reason  bool      // under mu: whether the reason was logged
+	members bool      // under mu: whether it was logged that instances cannot be counted
 	evicted time.Time // under mu: when evicted keys were last logged
 
-	servers map[string]time.Time // under mu: as trouble, for masters of a cluster and shards
+	servers map[string]time.Time // under mu: like trouble, for masters of a cluster and shards
 }
 
-// stateChanged is called when health changes.
+// stateChanged is called when the health changes.
 func (s *storeLog) stateChanged(is fleet.Health) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -42,8 +42,8 @@ func (s *storeLog) stateChanged(is fleet.Health) {
 	}
 }
 
-// serversLocked logs masters of a cluster, and shards, that do not answer while others do, and those that
-// answer again.
+// serversLocked logs when masters of a cluster, or shards, do not answer while others do, and when
+// they answer again.
 func (s *storeLog) serversLocked(is fleet.Health) {
 	troubled := make(map[string]time.Time)
 	for _, m := range is.Servers {
@@ -65,7 +65,7 @@ func (s *storeLog) serversLocked(is fleet.Health) {
 	s.servers = troubled
 }
 
-// membersLocked logs that heartbeats are not allowed.
+// membersLocked logs that heartbeats are not permitted.
 func (s *storeLog) membersLocked(is fleet.Health) {
 	for _, u := range is.Unasked {
 		if u.Rule == "instances" && errors.Is(u.Why, tidegate.ErrCannotAsk) {
@@ -79,10 +79,10 @@ func (s *storeLog) membersLocked(is fleet.Health) {
 	s.members = false
 }
 
-// evictedPause is the shortest time between two lines about evicted keys.
+// evictedPause is the shortest time between two log lines about evicted keys.
 const evictedPause = time.Minute
 
-// evicts logs that counters may be, or were, evicted.
+// evicts logs that counters may be evicted, or were.
 func (s *storeLog) evicts(e fleet.Eviction) {
 	if e.Evicted == 0 {
 		s.log.Warn("the store may forget counters: " + e.String())
@@ -97,8 +97,8 @@ func (s *storeLog) evicts(e fleet.Eviction) {
 	s.log.Warn("the store has evicted keys, and with them perhaps counters: whoever was counted starts afresh", "server", e.Server, "keys", e.Evicted, "maxmemory-policy", e.Policy)
 }
 
-// clock logs that the clock of this machine differs from that of the store, and when that is
-// over.
+// clock logs that the clock of this machine differs from that of the store, and when it no longer
+// does.
 func (s *storeLog) clock(c fleet.Clock) {
 	offset := slog.Duration("offset", c.Offset.Round(time.Millisecond))
 	if !c.Off() {
@@ -108,7 +108,7 @@ func (s *storeLog) clock(c fleet.Clock) {
 	s.log.Warn("the clock of this machine is "+c.String()+": windows and quotas that are counted here while the store is away begin at other times than elsewhere; synchronize the clocks (NTP)", offset)
 }
 
-// unasked logs that the store cannot be asked about a rule, and when that is over.
+// unasked logs that the store fails for a rule, and when it no longer does.
 func (s *storeLog) unasked(u fleet.Unasked) {
 	if u.Over {
 		s.log.Info("the store can be asked about the rule again", "rule", u.Rule, "after", time.Since(u.Since).Round(time.Millisecond))
@@ -117,7 +117,7 @@ func (s *storeLog) unasked(u fleet.Unasked) {
 	s.log.Warn("the store cannot be asked about a rule: its on_store_failure decides", "rule", u.Rule, "err", u.Why)
 }
 
-// region logs that a region cannot be told what is counted here, and when that is over.
+// region logs that counts cannot be sent to a region, and when they can again.
 func (s *storeLog) region(r fleet.RegionTrouble) {
 	switch {
 	case r.TooLarge > 0:

@@ -11,7 +11,7 @@ import (
 	"tidegate.dev/tidegate/internal/lang/bounded"
 )
 
-// certificate is that of a listener, read again when its files change.
+// certificate is the certificate of a listener. It is read again when its files change.
 type certificate struct {
 	whose string    // "the gateway"
 	files [2]string // with the certificate and with its key
@@ -22,7 +22,7 @@ type certificate struct {
 	made *tls.Certificate // under mu
 }
 
-// loadCertificate returns nil when none is wanted.
+// loadCertificate returns nil if the listener has none.
 func loadCertificate(whose string, files config.KeyPair, log *slog.Logger) (*certificate, error) {
 	if files.Cert == "" {
 		return nil, nil
@@ -36,7 +36,7 @@ func loadCertificate(whose string, files config.KeyPair, log *slog.Logger) (*cer
 	return c, nil
 }
 
-// config is for a server; nil speaks plain HTTP.
+// config returns the configuration of a server; nil for plain HTTP.
 func (c *certificate) config() *tls.Config {
 	if c == nil {
 		return nil
@@ -55,8 +55,8 @@ func (c *certificate) again() {
 	c.reload()
 }
 
-// get implements GetCertificate of [tls.Config]. What cannot be read leaves the
-// one before in use.
+// get implements GetCertificate of [tls.Config]. If the files cannot be read, the previous
+// certificate stays in use.
 func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

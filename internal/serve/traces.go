@@ -14,7 +14,7 @@ import (
 	"tidegate.dev/tidegate/internal/telemetry/traces"
 )
 
-// openTraces returns what sends traces; nil if nobody gets them.
+// openTraces returns what sends traces; nil if they are not sent.
 func (s *server) openTraces(c config.OTLP) (*traces.Tracer, error) {
 	if c.Endpoint == "" {
 		return nil, nil
@@ -29,7 +29,7 @@ func (s *server) openTraces(c config.OTLP) (*traces.Tracer, error) {
 	})
 }
 
-// readHeaders reads a file of headers; "" names none.
+// readHeaders reads a file of headers; it returns none if file is "".
 func readHeaders(file string) (map[string]string, error) {
 	if file == "" {
 		return nil, nil
@@ -56,7 +56,7 @@ func readHeaders(file string) (map[string]string, error) {
 	return all, nil
 }
 
-// lastTraces is how long the end waits for the collector.
+// lastTraces is how long the shutdown waits for the collector.
 const lastTraces = 2 * time.Second
 
 func (s *server) closeTraces() {
@@ -70,7 +70,7 @@ func (s *server) closeTraces() {
 	}
 }
 
-// tracer is what the gateway is told of; nil if there are no traces.
+// tracer returns the tracer for the gateway; nil if traces are not sent.
 func (s *server) tracer() gateway.Tracer {
 	if s.traces == nil {
 		return nil

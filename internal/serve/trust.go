@@ -2,7 +2,7 @@ package serve
 
 import "tidegate.dev/tidegate/internal/telemetry"
 
-// trust is what became of those who said who they are, for metrics.
+// trust returns the counts of rejected and missing credentials, for metrics.
 func (r *ruleSource) trust() (t telemetry.TrustStats) {
 	set := r.live.Set()
 	for _, m := range set.MissingIdentities() {

@@ -17,9 +17,9 @@ import (
 	"tidegate.dev/tidegate/rules/source"
 )
 
-// compile makes a Set of rules that an operator wants to know about. They may name the files
-// that the rules in force were read from and no others: whoever may only look must not read
-// files of this machine.
+// compile makes a Set of rules that an operator wants to check. The rules may only refer to files
+// that the rules in force were read from: an operator who may only view must not read other files
+// of this machine.
 func (s *server) compile(name string, src []byte) (*rules.Set, error) {
 	c := s.rulesConfig()
 	known := s.rules.Status().Files
@@ -49,8 +49,8 @@ func (s *server) compile(name string, src []byte) (*rules.Set, error) {
 	return rules.Parse(filepath.Join(folder, cmp.Or(name, "rules.yaml")), src, c)
 }
 
-// compileFiles makes a Set of rules whose files are all at hand: none of this machine is read. One
-// layer of them is joined with the other layers that are in force.
+// compileFiles makes a Set of rules whose files are all in the proposal; it reads none of this
+// machine. A layer of them is joined with the other layers in force.
 func (s *server) compileFiles(q *admin.Proposal) (*rules.Set, error) {
 	b := &source.Bundle{Main: q.Main, Over: q.Over, Files: make(map[string][]byte, len(q.Files))}
 	for name, text := range q.Files {
@@ -79,9 +79,9 @@ func (s *server) compileFiles(q *admin.Proposal) (*rules.Set, error) {
 	return s.compileLayers(bundles)
 }
 
-// compileDraft is compile for rules of several layers, or of a source. The draft takes the place
-// of the rule file of that name in the last layer that has one; if none has, it is read alone. It
-// may name the files of its layer.
+// compileDraft is compile for rules in several layers, or from a source. The draft replaces the
+// rule file of that name in the last layer that has one; if none has, it is compiled alone. It may
+// refer to the files of its layer.
 func (s *server) compileDraft(name string, src []byte) (*rules.Set, error) {
 	bundles, err := s.rules.Bundles()
 	if err != nil && !s.rules.Status().None {

@@ -15,20 +15,20 @@ import (
 	"tidegate.dev/tidegate/rules/source/xds"
 )
 
-// plane is the control plane that sends rules of the rate limit service. The zero value is
-// none.
+// plane is the control plane that sends rules to the rate limit service. The zero value means that
+// there is none.
 type plane struct {
 	*xds.Watcher
 	joined atomic.Pointer[joined]
 }
 
-// joined is what the sets of files and control plane are together.
+// joined is the result of joining the set of files with that of the control plane.
 type joined struct{ files, plane, both *envoy.Set }
 
 // upgradeWait is how long a successor waits for rules; its predecessor waits 30 seconds for it.
 const upgradeWait = 20 * time.Second
 
-// followPlane begins to follow the control plane, and waits for its first rules.
+// followPlane starts to follow the control plane, and waits for its first rules.
 func (s *server) followPlane(ctx context.Context) error {
 	x := s.config.XDS
 	if x.Address == "" || !s.config.Listen.RLS.Open() {
@@ -46,7 +46,7 @@ func (s *server) followPlane(ctx context.Context) error {
 			} else {
 				s.showRules(nil)
 			}
-			if s.shared != nil { // what was refused may no longer be
+			if s.shared != nil { // refused keys may now be admitted
 				s.shared.Forget()
 			}
 		},
@@ -77,7 +77,7 @@ func (s *server) followPlane(ctx context.Context) error {
 	switch {
 	case err == nil || ctx.Err() != nil:
 		return ctx.Err()
-	case s.heir.Follows(): // the predecessor has rules, and goes on
+	case s.heir.Follows(): // the predecessor has rules, and continues
 	case x.Start == config.Without:
 		s.log.Warn("starting without rules of the control plane: they take effect as soon as it sends some", "address", x.Address, "waited", x.Wait.String(), "err", err)
 		return nil
@@ -89,7 +89,7 @@ func (s *server) followPlane(ctx context.Context) error {
 	return fmt.Errorf("no rules within %v: %w; start the control plane first, or set xds.start to without", wait, err)
 }
 
-// notInFiles refuses domains that files have: nobody would know which holds.
+// notInFiles rejects domains that files have, since it would be unclear which of the two applies.
 func (s *server) notInFiles(set *envoy.Set) error {
 	if both := s.fileDomains().Common(set); len(both) > 0 {
 		return fmt.Errorf("the domain %s is in the rule files of Tidegate already: remove it there or here", few(both))
@@ -97,7 +97,7 @@ func (s *server) notInFiles(set *envoy.Set) error {
 	return nil
 }
 
-// few names the first of many.
+// few lists the first of many names.
 func few(names []string) string {
 	const most = 5
 	if more := len(names) - most; more > 0 {
@@ -106,7 +106,7 @@ func few(names []string) string {
 	return diag.Choice(names)
 }
 
-// join returns the domains of files and of the control plane. Those of files hold.
+// join returns the domains of files and of the control plane. Those of files take precedence.
 func (p *plane) join(files *envoy.Set) *envoy.Set {
 	if p.Watcher == nil {
 		return files
@@ -120,7 +120,7 @@ func (p *plane) join(files *envoy.Set) *envoy.Set {
 	return is.both
 }
 
-// warnings are for operators.
+// planeWarnings returns warnings for operators.
 func (s *server) planeWarnings() (all []string) {
 	p := &s.plane
 	if p.Watcher == nil {

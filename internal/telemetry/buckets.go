@@ -2,12 +2,12 @@ package telemetry
 
 import "math"
 
-// decades are 1, 2.5 and 5 times the powers of ten from low to high, both of which
-// are powers of ten.
+// decades returns 1, 2.5 and 5 times the powers of ten from low to high, which must be powers of
+// ten.
 func decades(low, high float64) []float64 {
 	var all []float64
 	for e := int(math.Round(math.Log10(low))); e < int(math.Round(math.Log10(high))); e++ {
-		for _, digits := range []float64{10, 25, 50} { // a quotient of whole numbers prints short
+		for _, digits := range []float64{10, 25, 50} { // quotients of integers have short decimal forms
 			all = append(all, scale(digits, e-1))
 		}
 	}

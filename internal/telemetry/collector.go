@@ -26,10 +26,10 @@ func describe(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc(name, help, labels, nil)
 }
 
-// emit hands out one value.
+// emit reports one value.
 type emit func(desc *prometheus.Desc, kind prometheus.ValueType, value float64, labels ...string)
 
-// collector shows what is counted without the help of package prometheus.
+// collector exports what is counted without package prometheus.
 type collector struct{ *Metrics }
 
 // Describe implements [prometheus.Collector].
@@ -48,7 +48,7 @@ func (c collector) Describe(ch chan<- *prometheus.Desc) {
 func (c collector) Collect(ch chan<- prometheus.Metric) {
 	emit := func(desc *prometheus.Desc, kind prometheus.ValueType, value float64, labels ...string) {
 		m, err := prometheus.NewConstMetric(desc, kind, value, labels...)
-		if err != nil { // a name that is no UTF-8
+		if err != nil { // a name is not valid UTF-8
 			m = prometheus.NewInvalidMetric(desc, err)
 		}
 		ch <- m
@@ -59,7 +59,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 }
 
 func (m *Metrics) collectDecisions(emit emit) {
-	m.showing.Lock() // what is counted for doors must not be between two places
+	m.showing.Lock() // so that no count is being moved from a combination to a door
 	defer m.showing.Unlock()
 	usual := m.combinedCounts()
 	for i, d := range m.doors {

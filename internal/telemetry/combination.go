@@ -12,42 +12,45 @@ import (
 )
 
 const (
-	// maxCombined rules have a combination; requests of more are counted rule by rule, and so are
-	// those of combinations that find no place.
+	// maxCombined is how many rules a combination can have. Requests of more rules are counted rule
+	// by rule, as are those of combinations that do not fit into the table.
 	maxCombined  = 8
 	combinations = 256
 	maxProbes    = 4
-	// maxDoors have combinations.
+	// maxDoors is how many doors a combination counts.
 	maxDoors = 8
 	stripes  = 16
 )
 
-// combination counts usual requests that were held to the same rules: those admitted with the outcome
-// ok, by the store. One count stands for that of each rule, of the door and of who decided.
+// combination counts the usual requests that were held to the same set of rules: those admitted
+// with outcome ok by the store. One count stands for one of each rule, of the door and of who
+// decided.
 type combination struct {
 	_ apart
-	// names are of the rules, in the order of the checks. While they are here, nothing else comes to
-	// lie where they do.
+	// names are the names of the rules, in the order of the checks. They are kept so that their
+	// memory is not reused: names are compared by address.
 	names [maxCombined]string
-	named int                          // names
-	at    *atomic.Pointer[combination] // where it is in the table, until it is retired
-	// of are the rules, which are fewer than names where limits of a rule have it from several places.
+	named int                          // length of names
+	at    *atomic.Pointer[combination] // its place in the table, until it is retired
+	// of are the rules. There are fewer than names if limits of a rule have its name from several
+	// places in memory.
 	of  [maxCombined]*ruleMetrics
-	who [maxCombined]*offenders.Rule // where they are told; nil if there are no lists
-	n   int                          // rules
-	// counts are not in here, so that each stripe is at a multiple of its size.
+	who [maxCombined]*offenders.Rule // their lists of offenders; nil if there are none
+	n   int                          // number of rules
+	// counts is allocated separately, so that stripes are aligned to their size.
 	counts *[stripes]stripe
 	_      apart
 }
 
-// apart keeps what every processor reads away from what is written: two processors fight for 64 bytes.
+// apart pads memory that all processors read, so that it shares no cache line with memory that is
+// written.
 type apart [64]byte
 
-// stripe counts by door, in as much memory as two processors fight for.
+// stripe has the counts by door, in one cache line.
 type stripe [maxDoors]atomic.Uint64
 
-// add counts n requests of a door. Goroutines that run at the same time mostly use another stripe,
-// as their stacks lie elsewhere.
+// add counts n requests of a door. The stripe is chosen by the address of the stack, so goroutines
+// that run at the same time mostly use different ones.
 func (c *combination) add(door int, n uint64) {
 	var here byte
 	const spread = 0x9e3779b97f4a7c15
@@ -55,7 +58,7 @@ func (c *combination) add(door int, n uint64) {
 	c.counts[at%stripes][door].Add(n)
 }
 
-// counted is how many requests of a door were.
+// counted returns the count of a door.
 func (c *combination) counted(door int) (n uint64) {
 	for i := range c.counts {
 		n += c.counts[i][door].Load()
@@ -63,7 +66,7 @@ func (c *combination) counted(door int) (n uint64) {
 	return n
 }
 
-// take is counted, and begins to count anew.
+// take returns the count of a door, and resets it.
 func (c *combination) take(door int) (n uint64) {
 	for i := range c.counts {
 		n += c.counts[i][door].Swap(0)
@@ -71,8 +74,8 @@ func (c *combination) take(door int) (n uint64) {
 	return n
 }
 
-// is reports whether c is of the rules of these names. It compares where they lie: limits of a rule
-// have its name from one place, and where they do not, they have another combination.
+// is reports whether c is the combination of these names. It compares addresses: equal names at
+// different addresses have different combinations.
 func (c *combination) is(names []string) bool {
 	if c.named != len(names) {
 		return false
@@ -85,13 +88,13 @@ func (c *combination) is(names []string) bool {
 	return true
 }
 
-// usual reports whether d is counted in a combination, if the rules of its checks have one.
+// usual reports whether d is counted in the combination of its rules, if there is one.
 func (door *Door) usual(d *tidegate.Decision) bool {
 	return d.OK && d.Err == nil && !d.Soft && !d.Queued && d.Limit != nil &&
 		d.Receipt.Origin == tidegate.OriginStore && door.index < maxDoors
 }
 
-// byRules returns the combination by the names of the rules of checks, and makes it if there is none.
+// byRules returns the combination for the rules of checks, and creates it if there is none.
 func (m *Metrics) byRules(checks []tidegate.Check) *combination {
 	var space [maxCombined]string
 	names := space[:0]
@@ -100,7 +103,7 @@ func (m *Metrics) byRules(checks []tidegate.Check) *combination {
 		name := ruleOf(checks[i].Limit)
 		data := unsafe.StringData(name)
 		if n := len(names); n > 0 && unsafe.StringData(names[n-1]) == data {
-			continue // the checks of a rule stand together
+			continue // the checks of a rule are adjacent
 		} else if n == maxCombined {
 			return nil
 		}
@@ -123,7 +126,7 @@ func (m *Metrics) byRules(checks []tidegate.Check) *combination {
 	return nil
 }
 
-// combine makes the combination of rules, unless somebody changes them or shows them at this moment.
+// combine creates the combination of rules, unless rules are just being changed or exported.
 func (m *Metrics) combine(at *atomic.Pointer[combination], names []string) *combination {
 	if !m.showing.TryLock() {
 		return nil
@@ -132,7 +135,7 @@ func (m *Metrics) combine(at *atomic.Pointer[combination], names []string) *comb
 	c := &combination{named: len(names), at: at, counts: new([stripes]stripe)}
 	copy(c.names[:], names)
 	for i, name := range names {
-		if i > 0 && name == names[i-1] { // a limit of the same rule, from elsewhere
+		if i > 0 && name == names[i-1] { // another limit of the same rule, with the name at another address
 			continue
 		}
 		c.of[c.n] = m.rule(name)
@@ -145,18 +148,20 @@ func (m *Metrics) combine(at *atomic.Pointer[combination], names []string) *comb
 	return c
 }
 
-// retiredCombination is one that nobody looks up any more. Somebody who did may be about to count.
+// retiredCombination is no longer in the table. A goroutine that has looked it up before may still
+// add to it.
 type retiredCombination struct {
 	*combination
 	at time.Time
 }
 
-// keepRetired is how long a combination is shown after its rules have changed: longer than anybody
-// takes from looking it up to counting.
+// keepRetired is for how long a retired combination is still exported: longer than any goroutine
+// takes between looking it up and counting.
 const keepRetired = time.Minute
 
-// retireCombinations empties the table, as the names of the next rules lie elsewhere; showing is
-// held. What was counted stays shown, and becomes that of rules and doors at a later change.
+// retireCombinations empties the table, because the names of the next rules are at other addresses.
+// The counts are still exported, and a later call adds them to rules and doors. The caller holds
+// showing.
 func (m *Metrics) retireCombinations() {
 	now := time.Now()
 	m.retired = slices.DeleteFunc(m.retired, func(c retiredCombination) bool {
@@ -173,7 +178,7 @@ func (m *Metrics) retireCombinations() {
 	}
 }
 
-// settle moves what c has counted to its rules, the doors and who decided.
+// settle moves the counts of c to its rules, to the doors and to who decided.
 func (m *Metrics) settle(c *combination) {
 	for i, door := range m.doors[:min(len(m.doors), maxDoors)] {
 		n := c.take(i)
@@ -185,14 +190,14 @@ func (m *Metrics) settle(c *combination) {
 	}
 }
 
-// combinedCounts is what all combinations have counted.
+// combinedCounts are the totals of all combinations.
 type combinedCounts struct {
 	all   uint64
 	doors [maxDoors]uint64
 	rules map[*ruleMetrics]uint64
 }
 
-// combinedCounts adds up all combinations; showing is held.
+// combinedCounts adds up all combinations. The caller holds showing.
 func (m *Metrics) combinedCounts() combinedCounts {
 	sum := combinedCounts{rules: make(map[*ruleMetrics]uint64)}
 	add := func(c *combination) {

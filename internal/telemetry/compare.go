@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Compared counts where another rate limit service answers the same and where it does not.
+// Compared counts how often another rate limit service gives the same answer.
 type Compared struct {
 	rules *table[compared]
 	stats func() (skipped, failed uint64)
@@ -14,8 +14,8 @@ type Compared struct {
 
 type compared struct{ agree, differ atomic.Uint64 }
 
-// NewCompared returns a Compared. It is called once at most. stats is how many calls were not
-// compared: because too many waited, and because the other service had no answer.
+// NewCompared returns a Compared; it may be called once. stats returns how many calls were not
+// compared: skipped because too many waited, and failed because the other service did not answer.
 func (m *Metrics) NewCompared(stats func() (skipped, failed uint64)) *Compared {
 	c := &Compared{rules: newTable(func(string) *compared { return new(compared) }), stats: stats}
 	m.reg.MustRegister(comparedCollector{c})

@@ -8,18 +8,18 @@ import (
 	"tidegate.dev/tidegate/internal/telemetry/outcome"
 )
 
-// DeferredStats is about requests that are kept for later.
+// DeferredStats are the totals of deferred requests.
 type DeferredStats struct {
 	Waiting    map[string]int64 // by rule
 	Done, Dead int64
 	Lines      int64
 	Bytes, Max int64
-	Oldest     time.Time // zero if none waits
+	Oldest     time.Time // zero if none is waiting
 	Unwritten  int64
-	Open       bool // they can be read and written
+	Open       bool // the store can be read and written
 }
 
-// WatchDeferred shows how things are with deferred requests.
+// WatchDeferred exports the totals of deferred requests.
 func (m *Metrics) WatchDeferred(stats func() DeferredStats) { m.watched.deferred.Store(&stats) }
 
 var (
@@ -56,7 +56,7 @@ type Deferring struct {
 	tries *prometheus.HistogramVec
 }
 
-// Deferring registers its metrics; it is called once.
+// Deferring registers its metrics; it may be called once.
 func (m *Metrics) Deferring() *Deferring {
 	d := &Deferring{
 		all: m,
@@ -70,7 +70,7 @@ func (m *Metrics) Deferring() *Deferring {
 	return d
 }
 
-// Kept counts a request that a rule has refused, and what became of it then: "kept", or why it was not.
+// Kept counts a request that a rule with defer has refused: how is "kept", or why it was not kept.
 func (d *Deferring) Kept(rule, how string) {
 	d.kept.WithLabelValues(rule, how).Inc()
 	if how == "kept" {

@@ -11,8 +11,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// EnvoyProxy counts by the names of envoyproxy/ratelimit, as its Prometheus exporter maps them
-// by default, so that dashboards made for it go on.
+// EnvoyProxy counts under the names of envoyproxy/ratelimit, as its Prometheus exporter maps them
+// by default, so that existing dashboards keep working.
 type EnvoyProxy struct {
 	took    prometheus.Observer
 	failed  atomic.Uint64
@@ -20,13 +20,13 @@ type EnvoyProxy struct {
 	unknown atomic.Uint64
 
 	mu  sync.Mutex
-	all atomic.Pointer[map[envoyKey]*envoyHits] // replaced, never written
+	all atomic.Pointer[map[envoyKey]*envoyHits] // replaced, never modified
 }
 
-// envoyKey names the series of a rule.
+// envoyKey identifies the series of a rule.
 type envoyKey struct{ domain, key string }
 
-// EnvoyHits is what became of hits.
+// EnvoyHits counts hits by result.
 type EnvoyHits struct {
 	Total, Over, Near, Within, Remembered, Shadow uint64
 }
@@ -35,11 +35,11 @@ type envoyHits struct {
 	total, over, near, within, remembered, shadow atomic.Uint64
 }
 
-// maxEnvoyKeys bounds the series. Files have them, and with detailed_metric the values of
+// maxEnvoyKeys bounds the series. Keys come from files and, with detailed_metric, from values of
 // requests; further ones are counted together as [Other].
 const maxEnvoyKeys = 4096
 
-// NewEnvoyProxy returns an EnvoyProxy that reg collects. It is called once at most. loads is how
+// NewEnvoyProxy returns an EnvoyProxy and registers it; it may be called once. loads returns how
 // often rules were loaded, and how often that failed.
 func (m *Metrics) NewEnvoyProxy(loads func() (ok, failed int)) *EnvoyProxy {
 	took := prometheus.NewHistogramVec(prometheus.HistogramOpts{
@@ -59,10 +59,10 @@ func (e *EnvoyProxy) Answered(took time.Duration) {
 	e.took.Observe(took.Seconds())
 }
 
-// Failed counts a call that was answered by an error.
+// Failed counts a call that was answered with an error.
 func (e *EnvoyProxy) Failed() { e.failed.Add(1) }
 
-// UnknownDomain counts a call whose domain no file has.
+// UnknownDomain counts a call with a domain that no file has.
 func (e *EnvoyProxy) UnknownDomain() { e.unknown.Add(1) }
 
 // Hits counts the hits of one descriptor. key is the metric key of its rule, which begins with
@@ -119,7 +119,7 @@ func envoyDesc(name, help string) *prometheus.Desc {
 	return describe("ratelimit_service_rate_limit_"+name, help, "domain", "key1", "key2")
 }
 
-// envoyCollector shows what is counted.
+// envoyCollector exports the counts.
 type envoyCollector struct {
 	*EnvoyProxy
 	loads func() (ok, failed int)
@@ -143,7 +143,7 @@ func (c envoyCollector) Collect(ch chan<- prometheus.Metric) {
 		}
 		ch <- m
 	}
-	sums := make(map[[3]string]EnvoyHits) // of keys that read the same
+	sums := make(map[[3]string]EnvoyHits) // of keys with equal labels
 	for k, at := range *c.all.Load() {
 		key1, key2 := envoyLabels(k)
 		name := [3]string{k.domain, key1, key2}
@@ -171,8 +171,8 @@ func (c envoyCollector) Collect(ch chan<- prometheus.Metric) {
 
 var ipv4 = regexp.MustCompile(`\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}`)
 
-// envoyLabels divides a metric key: the first entry, and all others. Colons and bars, and the
-// dots of addresses, are written as _, as there.
+// envoyLabels splits a metric key into its first entry and the rest. Colons and bars, and the dots
+// of addresses, become _, as in that exporter.
 func envoyLabels(k envoyKey) (key1, key2 string) {
 	key := strings.TrimPrefix(strings.TrimPrefix(k.key, k.domain), ".")
 	key = strings.NewReplacer(":", "_", "|", "_").Replace(key)

@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// LayerStats is how things are with a source of the rules.
+// LayerStats is the state of a source of the rules.
 type LayerStats struct {
-	Name, Revision string    // what it is called, and what is in force of it
-	Since          time.Time // when that was put in force
-	Reached        time.Time // when the source last answered; zero if it is a file, or never has
+	Name, Revision string    // name, and the revision in force
+	Since          time.Time // when that came into force
+	Reached        time.Time // when the source last answered; zero for a file, or if it never has
 	Down           bool      // the source does not answer
-	Refused        bool      // what it has now cannot be put in force
+	Refused        bool      // its newest revision cannot be put in force
 }
 
 // Bounds of the labels.
@@ -30,12 +30,12 @@ var (
 	layerBehindDesc  = describe("tidegate_rules_layer_behind", "Whether the newest revision of a source of rules is not in force, or may not be: it is refused, or the source does not answer.", "layer")
 )
 
-// collectLayers shows the first few sources; a name that is too long is cut.
+// collectLayers exports the first few sources; long names are cut.
 func collectLayers(emit emit, layers []LayerStats) {
 	seen := make(map[string]bool)
 	for _, l := range layers[:min(len(layers), maxLayers)] {
 		name := cut(l.Name, maxLabel)
-		if seen[name] { // two series must not have the same labels
+		if seen[name] { // series must not have equal labels
 			continue
 		}
 		seen[name] = true

@@ -6,23 +6,23 @@ import (
 	"tidegate.dev/tidegate/internal/telemetry/outcome"
 )
 
-// SetRules announces the rules in force, so that each is shown from the beginning,
-// and those are not that are gone. limits are where they count; see [Metrics.WatchStore].
+// SetRules sets the rules in force, so that each is exported from the beginning, and removed ones
+// no longer are. limits are their limits; see [Metrics.WatchStore].
 func (m *Metrics) SetRules(names []string, limits []*tidegate.Limit) {
 	m.setRules(names)
 	m.watched.limits.Store(&limits)
 }
 
-// Door counts the decisions that one listener asks for. The Metrics' own count those of
-// the gateway.
+// Door counts the decisions for one listener. The methods of Metrics itself count those of the
+// gateway.
 type Door struct {
 	*Metrics
 	name     string
-	index    int      // among the doors
-	requests counters // of all rules together, but for what is usual
+	index    int      // index among the doors
+	requests counters // of all rules together, except usual ones, which combinations count
 }
 
-// Door returns the Door of a listener. It must not be called once requests are decided.
+// Door returns the Door of a listener. It must be called before requests are decided.
 func (m *Metrics) Door(name string) *Door {
 	d := &Door{Metrics: m, name: name, index: len(m.doors)}
 	m.doors = append(m.doors, d)
@@ -44,11 +44,10 @@ func (door *Door) Observe(_ *tidegate.Request, checks []tidegate.Check, d tidega
 	door.Decided(checks, &d)
 }
 
-// Decided counts a decision. An admitted request counts for every rule that it was held to,
-// a refused one for the rule that refused it, since the others were not asked for their room. It
-// allocates nothing.
+// Decided counts a decision. An admitted request counts for every rule that it was held to, a
+// refused one for the rule that refused it, since the others were not asked. It allocates nothing.
 func (door *Door) Decided(checks []tidegate.Check, d *tidegate.Decision) {
-	random := draw.Uint32() // for everything that is sampled
+	random := draw.Uint32() // for all samples
 	door.next.ended(random)
 	if door.usual(d) {
 		if c := door.combination(checks); c != nil {
@@ -66,7 +65,7 @@ func (door *Door) Decided(checks []tidegate.Check, d *tidegate.Decision) {
 		door.refused(checks, d, whole, random)
 		return
 	}
-	// The checks of a rule stand together.
+	// The checks of a rule are adjacent.
 	for len(checks) > 0 && checks[0].Limit != nil {
 		rule, over := ruleOf(checks[0].Limit), checks[0].Over
 		n := 1
@@ -83,7 +82,7 @@ func (door *Door) Decided(checks []tidegate.Check, d *tidegate.Decision) {
 	}
 }
 
-// count counts n requests and who decided.
+// count counts n requests by outcome and by who decided.
 func (door *Door) count(d *tidegate.Decision, whole outcome.Outcome, n int64) {
 	door.requests.addMany(whole, n)
 	if outcome.Decided(d) {
@@ -91,7 +90,7 @@ func (door *Door) count(d *tidegate.Decision, whole outcome.Outcome, n int64) {
 	}
 }
 
-// refused counts a request that was refused, or not decided as its client left.
+// refused counts a refused request, or one that was not decided because its client left.
 func (door *Door) refused(checks []tidegate.Check, d *tidegate.Decision, whole outcome.Outcome, random uint32) {
 	if d.Limit == nil {
 		return
@@ -104,8 +103,8 @@ func (door *Door) refused(checks []tidegate.Check, d *tidegate.Decision, whole o
 	}
 }
 
-// Shadowed counts a decision of a limit in shadow mode: over means that it would have refused. Lists
-// do not hear of it, as there is no key.
+// Shadowed counts a decision of a limit in shadow mode: over means that it would have refused.
+// Lists of offenders are not updated, as there is no key.
 func (door *Door) Shadowed(limit *tidegate.Limit, over bool) {
 	checks := [1]tidegate.Check{{Limit: limit, Advisory: true, Over: over}}
 	d := tidegate.Decision{OK: true, Limit: limit, Granted: 1}
@@ -113,7 +112,7 @@ func (door *Door) Shadowed(limit *tidegate.Limit, over bool) {
 	door.rule(ruleOf(limit)).admitted(checks[:], &d)
 }
 
-// ObserveMany counts n decisions that ended like d, each about one check. Lists do not hear of them,
+// ObserveMany counts n decisions like d, each about one check. Lists of offenders are not updated,
 // as there are no keys.
 func (door *Door) ObserveMany(d *tidegate.Decision, n int64) {
 	door.next.ended(draw.Uint32())
@@ -133,7 +132,7 @@ func (door *Door) ObserveMany(d *tidegate.Decision, n int64) {
 	counts.addMore(d, whole, n)
 }
 
-// addMore counts what else there is to say about n decisions that a limit made or would have made.
+// addMore counts further properties of n decisions that a limit made or would have made.
 func (r *ruleMetrics) addMore(d *tidegate.Decision, whole outcome.Outcome, n int64) {
 	switch {
 	case whole == outcome.Canceled:
@@ -146,18 +145,18 @@ func (r *ruleMetrics) addMore(d *tidegate.Decision, whole outcome.Outcome, n int
 	}
 }
 
-// failed is how limit was decided about when the store had no answer.
+// failed returns how limit was decided when the store had no answer.
 func failed(d *tidegate.Decision, limit *tidegate.Limit) outcome.Outcome {
 	switch {
 	case d.Err == nil && (!d.OK || limit.Terms == nil || limit.Terms.Handling.OnStoreFailure == tidegate.FailLocal):
 		return outcome.FailedLocal
-	case d.OK: // beside another rule that goes on locally, too
+	case d.OK: // also if another rule continues locally
 		return outcome.FailedOpen
 	}
 	return outcome.FailedClosed
 }
 
-// admitted counts a request for a rule that let it pass.
+// admitted counts a request for a rule that admitted it.
 func (r *ruleMetrics) admitted(checks []tidegate.Check, d *tidegate.Decision) {
 	decides, is, would := false, outcome.OK, outcome.OK
 	if d.Queued {
@@ -214,8 +213,8 @@ func hasQueue(c *tidegate.Check) bool {
 	return c.MaxWait > 0 || c.Limit.Terms != nil && c.Limit.Terms.Handling.Queue != nil
 }
 
-// ruleOf is the name of a limit's rule, "" for one that is of none: the name of a
-// limit may be anything.
+// ruleOf returns the rule of a limit; "" if it belongs to none. It does not use the limit's name,
+// which may be anything.
 func ruleOf(l *tidegate.Limit) string {
 	if l.Terms == nil {
 		return ""

@@ -17,7 +17,7 @@ func (n need) of(r *http.Request) Role {
 
 func isRead(r *http.Request) bool { return r.Method == http.MethodGet || r.Method == http.MethodHead }
 
-// access lets operators through to next whose role may do what they ask.
+// access passes requests to next if the operator's role permits them.
 func (s *server) access(n need, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		o, p := s.guard.who(r)
@@ -41,7 +41,7 @@ func (s *server) access(n need, next http.Handler) http.Handler {
 	})
 }
 
-// refuse logs a write that was not allowed.
+// refuse logs a write that was not permitted.
 func (s *server) refuse(o Operator, r *http.Request, p *Problem) {
 	s.Log.Warn("admin: write refused", "who", o.Name, "peer", r.RemoteAddr, "method", r.Method, "path", r.URL.Path, "why", p.Detail)
 	if more, ok := s.refusals.take(); ok {

@@ -1,12 +1,11 @@
-// Package admin is the HTTP API for operators of a running Tidegate. It reports
-// whether the process is alive and ready, which rules are in force, who shares the
-// counters, who is limited and why, and what was done; it resets and refunds keys,
-// bans, gives other limits, and accepts the load signal. It is for the admin listener, never for the one that
-// clients reach.
+// Package admin is the HTTP API for operators of a running Tidegate. It reports whether the process
+// is alive and ready, which rules are in force, who shares the counters, who is limited and why,
+// and what operators did. It resets and refunds keys, bans callers, overrides limits, and accepts
+// the load signal. It is for the admin listener, never for the one that clients reach.
 //
-// Everything except /healthz and /readyz requires an operator whose role may do it, or, if
-// there is no way to tell operators apart, a client on this machine. Every write is logged
-// with who made it and why.
+// Everything except /healthz and /readyz requires an operator whose role permits it or, if there is
+// no way to identify operators, a client on this machine. Every write is logged with its author and
+// reason.
 //
 // Start with [New].
 package admin
@@ -28,48 +27,49 @@ import (
 
 // Options of [New].
 type Options struct {
-	// Token returns one that may do everything, which callers present as "Authorization: Bearer
-	// TOKEN"; nil means that there is none. It is asked for every request. Without it, Operators,
-	// Certificates and SSO whoever is on this machine is let in, and nobody else.
+	// Token returns a token that permits everything, presented as "Authorization: Bearer TOKEN";
+	// nil means that there is none. It is called for every request. Without Token, Operators,
+	// Certificates and SSO, all clients on this machine are let in, and nobody else.
 	Token func() string
-	// Operators are those with tokens of their own; nil means that there are none. It is
-	// asked for every request.
+	// Operators returns the operators with tokens of their own; nil means that there are none. It
+	// is called for every request.
 	Operators func() Roster
-	// Certificates are the roles of operators by the common names of their verified
-	// certificates, "*" for all others; nil means that certificates do not count.
+	// Certificates are the roles of operators by the common name of their verified certificate, "*"
+	// for all others; nil means that certificates do not count.
 	Certificates map[string]Role
-	// SSO is a proxy that says who has signed in; nil means that none is believed.
+	// SSO describes a proxy that signs operators in; nil means that there is none.
 	SSO *SSO
-	// Audit takes an entry about every write; nil means that there is no audit log.
+	// Audit records every write; nil means that there is no audit log.
 	Audit Audit
-	// Rules in force; nil when nothing is limited.
+	// Rules are the rules in force; nil when nothing is limited.
 	Rules Rules
-	// Compile makes a Set of a rule file that is only looked at; nil means that rules
-	// cannot be validated.
+	// Compile makes a Set of a rule file that is only to be checked; nil means that rules cannot be
+	// validated.
 	Compile func(name string, src []byte) (*rules.Set, error)
 	// CompileFiles is Compile of several files; see [Proposal]. nil means that rules cannot be
 	// planned.
 	CompileFiles func(*Proposal) (*rules.Set, error)
-	// Survey tells what other limits would make of live keys; nil means that nobody can.
+	// Survey tells how other limits would affect live keys; nil means that this is not possible.
 	Survey Surveyor
-	// KeysOf returns keys of a rule that are worth to be named, for stores that know only
-	// hashes; SubjectOf is who a key is, as operators may see it. nil means that none is named.
+	// KeysOf returns keys of a rule that are worth naming, for stores that know only hashes.
+	// SubjectOf returns who a key is, as operators may see it. nil means that none is named.
 	KeysOf    func(rule string) []string
 	SubjectOf func(l *tidegate.Limit, key string) []offenders.Part
 	// Reload reads the rule files again; nil means that there are none.
 	Reload func()
-	// Board is where bans and overrides are ordered; nil means that nobody can be banned.
+	// Board is where bans and overrides are ordered; nil means that they are not possible.
 	Board Board
-	// Offenders returns the lists of this instance; nil means that there are none. Those of
-	// the others are asked for by [OffendersTopic] on the Board.
+	// Offenders returns the lists of this instance; nil means that there are none. The other
+	// instances are asked with [OffendersTopic] on the Board.
 	Offenders func(offenders.Query) offenders.Report
-	// InForce returns what this instance says about the rules that it applies; nil means that
-	// nothing is limited. The others are asked by [RulesTopic] on the Board.
+	// InForce returns what this instance reports about the rules that it applies; nil means that
+	// nothing is limited. The other instances are asked with [RulesTopic] on the Board.
 	InForce func() InForce
-	// Feed serves the rules in force to instances that follow this one; nil means that it has
-	// none that can be followed.
+	// Feed serves the rules in force to instances that follow this one; nil means that they cannot
+	// be followed.
 	Feed http.Handler
-	// Followers returns who gets their rules from this instance; nil means nobody.
+	// Followers returns the instances that get their rules from this one; nil means that there are
+	// none.
 	Followers func() []InForce
 	// History has the rules that were in force; nil means that they are not kept.
 	History History
@@ -77,43 +77,42 @@ type Options struct {
 	Deferred Deferred
 	// Store has the counters of Rules; it is needed if Rules is set.
 	Store tidegate.Store
-	// Ready are asked by /readyz: an error says why requests should go elsewhere.
-	// Everybody can read it, so it names no secrets.
+	// Ready are called by /readyz: an error says why requests should go elsewhere. Everybody can
+	// read it, so it must not contain secrets.
 	Ready []func() error
-	// Plane returns how things are with the control plane that sends rules, for /rules; nil
-	// means that there is none.
+	// Plane returns the state of the control plane that sends rules, for /rules; nil means that
+	// there is none.
 	Plane func() any
-	// Warnings returns what else somebody should look at, for /healthz and /readyz; nil means
-	// nothing.
+	// Warnings returns further warnings for /healthz and /readyz; nil means that there are none.
 	Warnings func() []string
-	// Health returns the state of the store, for /healthz; nil means that it is ok
-	// whenever the process answers. Everybody can read it, so it names no secrets.
+	// Health returns the state of the store, for /healthz; nil means that it is ok while the
+	// process answers. Everybody can read it, so it must not contain secrets.
 	Health func() Health
-	// Fleet lists the instances that share the counters; nil means that they are of this
-	// process.
+	// Fleet lists the instances that share the counters; nil means that this process does not share
+	// them.
 	Fleet func(context.Context) (Fleet, error)
-	// Series returns what was decided on this instance lately, for /series; nil means that there is
-	// none. The others are asked by [SeriesTopic] on the Board.
+	// Series returns recent decisions on this instance, for /series; nil means that there are none.
+	// The other instances are asked with [SeriesTopic] on the Board.
 	Series func() Series
 	// OpenSlip opens the slip of a refusal; nil means that there are none.
 	OpenSlip func(text string) (slip.Slip, error)
-	// Load takes the values that are pushed to /load; nil means that there is no /load.
+	// Load accepts the values that are pushed to /load; nil means that there is no /load.
 	Load func(value float64) error
 	// LoadLasts is how long a pushed value is valid.
 	LoadLasts time.Duration
 	// Metrics serves /metrics; nil means that there is no /metrics.
 	Metrics http.Handler
-	// Page has the files of the dashboard, which anybody may read, below /ui/; nil means that there
-	// is none.
+	// Page serves the files of the dashboard below /ui/, which anybody may read; nil means that
+	// there is none.
 	Page http.Handler
-	// Live streams what the dashboard shows, to operators; nil means that nobody does.
+	// Live streams what the dashboard shows to operators; nil means that there is no stream.
 	Live Streamer
-	// Fit returns whether the numbers of a rule fit those who are refused; nil means that nobody
-	// knows.
+	// Fit returns whether the numbers of a rule suit the callers that it refuses; nil means that
+	// this is unknown.
 	Fit func(rule string) fit.Report
-	// Apply puts other rules in force; nil means that they can only be changed where they come from.
+	// Apply puts other rules in force; nil means that rules can only be changed at their source.
 	Apply Applier
-	// Gateway is the address that clients ask; "" if there is none.
+	// Gateway is the address for clients; "" if there is none.
 	Gateway string
 	// Version of the program.
 	Version string
@@ -121,7 +120,7 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// Streamer sends what is live to a page, for as long as it may see it.
+// Streamer streams live data to a page, for as long as the operator may see it.
 type Streamer interface {
 	Stream(w http.ResponseWriter, r *http.Request, allowed func() bool)
 }
@@ -140,17 +139,17 @@ type server struct {
 	routine  routine
 }
 
-// maxRefusals is how many refused writes in a minute have an entry in the audit log.
+// maxRefusals bounds the entries per minute about refused writes in the audit log.
 const maxRefusals = 30
 
-// endpoint is a path, who may use it, and what answers.
+// endpoint is a path, the role it needs, and its handler.
 type endpoint struct {
 	path    string
 	need    need
 	handler http.Handler
 }
 
-// endpoints are all that operators have.
+// endpoints returns all endpoints for operators.
 func (s *server) endpoints() []endpoint {
 	all := []endpoint{
 		{"/rules", only(View), s.read(s.rules)},

@@ -17,9 +17,9 @@ import (
 type Applier interface {
 	// Layers returns the files of the rules in force, layer by layer.
 	Layers() ([]EditableLayer, error)
-	// Replace gives a layer these files, if its own are still those that layer has. It returns where
-	// they are then. The error is [source.ErrConflict] if somebody else was first; on an
-	// error nothing has changed.
+	// Replace replaces the files of a layer, if they are still those in layer. It returns where
+	// they are stored. The error is [source.ErrConflict] if they have changed; on an error nothing
+	// is replaced.
 	Replace(ctx context.Context, layer *EditableLayer, b *source.Bundle) (where string, err error)
 }
 
@@ -28,9 +28,9 @@ type EditableLayer struct {
 	Name  string            `json:"name"`
 	Main  string            `json:"main,omitempty"` // the file to begin with; "" means all at the top
 	Files map[string]string `json:"files"`
-	// Fixed is why it cannot be changed here; "" means that it can.
+	// Fixed says why the layer cannot be changed here; "" means that it can.
 	Fixed string `json:"fixed,omitempty"`
-	// Reaches says who gets what is changed here.
+	// Reaches says which instances get a change.
 	Reaches string `json:"reaches,omitempty"`
 
 	Bundle *source.Bundle `json:"-"`
@@ -54,10 +54,11 @@ func (s *server) ruleFiles(*http.Request) (any, error) {
 	return RuleFiles{Hash: s.Rules.Status().Hash, Layers: layers}, nil
 }
 
-// NewRules is the body of POST /rules/apply: files that take the place of those in force, or a set
-// of the history.
+// NewRules is the body of POST /rules/apply: files that replace those in force, or a set from the
+// history.
 type NewRules struct {
-	// Hash is that of the rules in force that this was made from. Others in force are a conflict.
+	// Hash is the hash of the rules that the change is based on. If others are in force, that is a
+	// conflict.
 	Hash string `json:"hash"`
 	// Layer that is changed; "" means the only one.
 	Layer string `json:"layer,omitempty"`
@@ -68,20 +69,20 @@ type NewRules struct {
 	Reason string `json:"reason"`
 }
 
-// Applied is what came of it.
+// Applied is the result of POST /rules/apply.
 type Applied struct {
 	// Where the files are now.
 	Where string `json:"where"`
 	// Hash of the rules in force on the instance that answers.
 	Hash string `json:"hash"`
-	// Changed: they are others than before. It may take the others a second.
+	// Changed: the rules in force have changed. Other instances may take a second longer.
 	Changed bool `json:"changed"`
 }
 
-// applyWait is how long the answer waits for the new rules to come in force.
+// applyWait is how long the answer waits for the new rules to come into force.
 const applyWait = 5 * time.Second
 
-// applyRules puts other rules in force, where they come from.
+// applyRules replaces the rules at their source.
 func (s *server) applyRules(r *http.Request) (any, deed, error) {
 	var q NewRules
 	d := deed{action: "apply"}
@@ -117,7 +118,7 @@ func (s *server) applyRules(r *http.Request) (any, deed, error) {
 	return Applied{Where: where, Hash: is.Hash, Changed: is.Hash != was.Hash}, d, nil
 }
 
-// newRules returns the layer that is to be changed, and its files afterwards, which load.
+// newRules returns the layer to change, and its new files, after checking that they load.
 func (s *server) newRules(ctx context.Context, q *NewRules) (*EditableLayer, *source.Bundle, error) {
 	switch {
 	case s.Rules == nil || s.Apply == nil || s.CompileFiles == nil:
@@ -131,7 +132,8 @@ func (s *server) newRules(ctx context.Context, q *NewRules) (*EditableLayer, *so
 	if err != nil {
 		return nil, nil, problemf(http.StatusServiceUnavailable, "The files of the rules cannot be read: %v.", err)
 	}
-	// Looked at after the layers: if others come in force in between, these are not the layers of q.Hash.
+	// Checked after Layers was called: if other rules came into force in between, the layers are
+	// not those of q.Hash.
 	if q.Hash != s.Rules.Status().Hash {
 		return nil, nil, problemf(http.StatusConflict, "Nothing was changed: other rules are in force by now than those that this was made from. Look at the rules again.")
 	}
@@ -171,7 +173,8 @@ func (s *server) newRules(ctx context.Context, q *NewRules) (*EditableLayer, *so
 	return &layers[at], bundle, nil
 }
 
-// awaitRules returns when the files with a hash are in force in a layer, and the history has them, or soon.
+// awaitRules returns when files with that hash are in force in a layer, and in the history, or
+// after applyWait.
 func (s *server) awaitRules(ctx context.Context, layer, hash string) {
 	ctx, cancel := context.WithTimeout(ctx, applyWait)
 	defer cancel()
@@ -187,14 +190,14 @@ func (s *server) awaitRules(ctx context.Context, layer, hash string) {
 	}
 }
 
-// noted reports whether the history has that the rules in force came in force.
+// noted reports whether the history has the rules in force.
 func (s *server) noted(ctx context.Context) bool {
 	if s.History == nil {
 		return true
 	}
 	is := s.Rules.Status()
-	all, _ := s.History.History(ctx) // with an error it has those that this instance has noted
+	all, _ := s.History.History(ctx) // with an error it has only those of this instance
 	return slices.ContainsFunc(all, func(e source.Edition) bool {
-		return e.Hash == is.Hash && e.At.After(is.LoadedAt.Add(-applyWait)) // another instance may have been first
+		return e.Hash == is.Hash && e.At.After(is.LoadedAt.Add(-applyWait)) // another instance may have added them earlier
 	})
 }

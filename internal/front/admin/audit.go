@@ -9,7 +9,7 @@ import (
 	"tidegate.dev/tidegate/internal/telemetry/auditlog"
 )
 
-// AuditPage is what the audit log has.
+// AuditPage is a page of the audit log.
 type AuditPage struct {
 	Entries    []auditlog.Entry `json:"entries"`              // the newest first
 	Incomplete string           `json:"incomplete,omitempty"` // what may be missing, and why
@@ -58,7 +58,7 @@ func (s *server) showAudit(r *http.Request) (any, error) {
 
 func fits(q url.Values, name, value string) bool { return !q.Has(name) || q.Get(name) == value }
 
-// known refuses parameters that mean nothing.
+// known rejects unknown parameters.
 func known(q url.Values, names ...string) error {
 	for name := range q {
 		if !slices.Contains(names, name) {

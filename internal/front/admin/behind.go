@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// Judge finds out who runs the newest revisions, from what all instances say.
+// Judge combines the reports of all instances, and says which of them do not run the newest
+// revisions.
 func Judge(all []InForce, now time.Time) RulesStatus {
 	is := RulesStatus{Instances: append([]InForce{}, all...)}
 	layers := make(map[string][]*Layer)
@@ -28,7 +29,7 @@ func Judge(all []InForce, now time.Time) RulesStatus {
 	}
 	for i := range is.Instances {
 		one := &is.Instances[i]
-		if !one.Follows { // of those that follow this instance, it knows more than they say
+		if !one.Follows { // this instance knows more about its followers than they report
 			one.Behind = nil
 		}
 		for j := range one.Layers {
@@ -42,9 +43,9 @@ func Judge(all []InForce, now time.Time) RulesStatus {
 	return is
 }
 
-// newestOf returns the newest revision in force of one layer. Instances whose source answers
-// know best. Revisions that are numbers are compared as such; of others, the one that came
-// last counts.
+// newestOf returns the newest revision in force of one layer. If any instances can reach the
+// source, only theirs count. Numeric revisions are compared as numbers; of others, the one that
+// came into force last counts.
 func newestOf(name string, seen []*Layer) Newest {
 	n := Newest{Name: name, Of: len(seen)}
 	heard := slices.DeleteFunc(slices.Clone(seen), func(l *Layer) bool { return l.Error != "" || l.Copy })
@@ -77,7 +78,7 @@ func newestOf(name string, seen []*Layer) Newest {
 	return n
 }
 
-// numberOf is the number of a revision of an archive: 12, or 12-0123abcd with a part of a hash.
+// numberOf returns the number of a revision of an archive: 12, or 12-0123abcd with part of a hash.
 func numberOf(revision string) (uint64, bool) {
 	digits, _, _ := strings.Cut(revision, "-")
 	n, err := strconv.ParseUint(digits, 10, 64)
@@ -104,7 +105,7 @@ func behind(l *Layer, newest *Newest, now time.Time) (why []string) {
 	return why
 }
 
-// lagging says of instances that follow the one that answers whether they apply its rules.
+// lagging says which followers of the answering instance do not apply its rules.
 func lagging(all []InForce) {
 	at := slices.IndexFunc(all, func(one InForce) bool { return one.Self })
 	for i := range all {
@@ -135,7 +136,7 @@ func revisionText(revision string) string {
 	return "revision " + revision
 }
 
-// refusals lists what instances refuse, the same message once.
+// refusals lists what instances refuse, each message once.
 func refusals(all []InForce) (list []Refusal) {
 	type key struct{ layer, revision, message string }
 	at := make(map[key]int)
@@ -161,7 +162,7 @@ func refusals(all []InForce) (list []Refusal) {
 	return list
 }
 
-// rulesWarnings says what an operator should look at; nothing if all run the same.
+// rulesWarnings returns what operators should look at; nothing if all run the same.
 func rulesWarnings(all []InForce) (list []string) {
 	var reference *InForce // what others are compared with
 	for i := range all {
@@ -175,7 +176,7 @@ func rulesWarnings(all []InForce) (list []string) {
 			list = append(list, name+" is behind: "+strings.Join(one.Behind, "; "))
 			continue
 		}
-		if one.Follows { // it may have rules of its own besides
+		if one.Follows { // it may have further rules of its own
 			continue
 		}
 		if reference == nil {

@@ -2,7 +2,7 @@ package admin
 
 import "net/http"
 
-// bundle serves the rules in force to an instance that follows this one. It may wait for others
+// bundle serves the rules in force to an instance that follows this one. It may wait for a change
 // for as long as the follower asks for.
 func (s *server) bundle(w http.ResponseWriter, r *http.Request) {
 	switch {

@@ -23,19 +23,19 @@ const (
 	Refused = "refused"
 )
 
-// Results are all of them.
+// Results are all results.
 var Results = []string{Done, Failed, Refused}
 
-// deed is what a write did, or tried.
+// deed describes a write, done or attempted.
 type deed struct {
 	action  string
 	what    []any // pairs of names and values, for the logs
 	reason  string
-	preview bool // nothing was done
-	routine bool // machines do it again and again: one entry per operator and minute is enough
+	preview bool // nothing was changed
+	routine bool // programs repeat it: one entry per operator and minute is enough
 }
 
-// entryOf is the entry about it.
+// entryOf returns the audit log entry for a deed.
 func entryOf(o Operator, r *http.Request, d deed) auditlog.Entry {
 	e := auditlog.Entry{Who: o.Name, Via: o.Via, Peer: r.RemoteAddr, Action: d.action, Reason: d.reason, Result: Done}
 	if o.Role != Nobody {
@@ -66,14 +66,14 @@ func empty(v any) bool {
 	return v == nil
 }
 
-// actionOf is the action of a write that nobody looked into.
+// actionOf returns the action of a write that failed before it was examined.
 func actionOf(r *http.Request) string {
 	path := strings.TrimPrefix(r.URL.Path, "/")
 	return path[:min(len(path), 64)]
 }
 
-// audit appends an entry. If that fails, the entry is in the log of the process: an operator
-// who cannot stop an attack because a disk is full would be worse.
+// audit appends an entry. If that fails, the entry is in the process log: a full disk must not
+// prevent an operator from stopping an attack.
 func (s *server) audit(e auditlog.Entry) {
 	if s.Audit == nil {
 		return
@@ -83,17 +83,17 @@ func (s *server) audit(e auditlog.Entry) {
 	}
 }
 
-// allowance lets so many through in a minute, so that whoever is refused cannot fill the log.
+// allowance allows a number of entries per minute, so that refused clients cannot fill the log.
 type allowance struct {
 	most int
 
 	mu      sync.Mutex
 	began   time.Time // the minute; under mu
 	taken   int       // in it; under mu
-	skipped int       // since the last one that was let through; under mu
+	skipped int       // since the last that was allowed; under mu
 }
 
-// take reports whether this one is let through, and how many before it were not.
+// take reports whether an entry is allowed, and how many were skipped before it.
 func (f *allowance) take() (skipped int, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -109,8 +109,8 @@ func (f *allowance) take() (skipped int, ok bool) {
 	return skipped, true
 }
 
-// routine finds which of the writes that machines repeat have an entry: the first of each
-// operator in a minute.
+// routine decides which of the writes that programs repeat get an entry: the first of each action
+// and operator in a minute.
 type routine struct {
 	mu   sync.Mutex
 	last map[string]time.Time // by action and name; under mu

@@ -8,20 +8,20 @@ import (
 	"time"
 )
 
-// Deferred are the requests that rules keep for later. Errors are answered as they are: a
-// [*Problem] says more.
+// Deferred are the requests that rules keep for later. Errors become the answers; a [*Problem] has
+// more detail.
 type Deferred interface {
-	// List returns those that a question is about, the oldest first, at most n.
+	// List returns at most n requests that match a question, oldest first.
 	List(ctx context.Context, q DeferredQuestion, n int) (DeferredList, error)
-	// Retry makes them due now; dead letters go to the end of their lines. It returns how many.
+	// Retry makes them due now; dead ones go to the end of their lines. It returns how many.
 	Retry(ctx context.Context, q DeferredQuestion) (int, error)
-	// Drop makes those that wait dead letters, for that reason, and forgets dead ones.
+	// Drop makes waiting requests dead, with that reason, and removes dead ones.
 	Drop(ctx context.Context, q DeferredQuestion, reason string) (int, error)
-	// Drain keeps no more requests, or keeps them again.
+	// Drain stops keeping requests, or resumes it.
 	Drain(on bool) error
 }
 
-// DeferredQuestion says which deferred requests are meant.
+// DeferredQuestion selects deferred requests.
 type DeferredQuestion struct {
 	ID    string `json:"id,omitempty"`
 	Rule  string `json:"rule,omitempty"`
@@ -30,18 +30,18 @@ type DeferredQuestion struct {
 
 // DeferredList is what is kept.
 type DeferredList struct {
-	Waiting  int64             `json:"waiting"` // those that are being sent included
+	Waiting  int64             `json:"waiting"` // including those being sent
 	Done     int64             `json:"done"`
 	Dead     int64             `json:"dead"`
 	Bytes    int64             `json:"bytes"`
 	Max      int64             `json:"max_bytes"`
-	Draining bool              `json:"draining"` // no more are kept
+	Draining bool              `json:"draining"` // no more requests are kept
 	Problem  string            `json:"problem,omitempty"`
 	Requests []DeferredRequest `json:"requests"`
 	More     bool              `json:"more,omitempty"` // there are others
 }
 
-// DeferredRequest is one of them. Neither its headers nor its body are shown, nor its query.
+// DeferredRequest is a deferred request. Its headers, body and query are not shown.
 type DeferredRequest struct {
 	ID       string    `json:"id"`
 	Rule     string    `json:"rule"`
@@ -58,7 +58,7 @@ type DeferredRequest struct {
 	Next     time.Time `json:"next_attempt,omitzero"`
 	Ended    time.Time `json:"ended,omitzero"`
 	Reason   string    `json:"reason,omitempty"`
-	Status   int       `json:"status,omitempty"` // that the upstream answered
+	Status   int       `json:"status,omitempty"` // status of the upstream's answer
 }
 
 // DeferredChange is the body of POST /deferred/retry, /deferred/drop and /deferred/drain.
@@ -68,7 +68,7 @@ type DeferredChange struct {
 	Off    bool   `json:"off,omitempty"`    // of a drain: keep requests again
 }
 
-// DeferredChanged is how many it was about.
+// DeferredChanged is the number of affected requests.
 type DeferredChanged struct {
 	Changed int `json:"changed"`
 }
@@ -108,7 +108,8 @@ func (s *server) deferred(r *http.Request) (any, error) {
 	return list, err
 }
 
-// deferredRule returns an error if there is no such rule, and nothing is kept of one that there was.
+// deferredRule returns an error if the rule does not exist, unless requests of a former rule of
+// that name are kept.
 func (s *server) deferredRule(ctx context.Context, name string) error {
 	if name == "" {
 		return nil
@@ -174,7 +175,7 @@ func (s *server) retryDeferred(r *http.Request) (any, deed, error) {
 	})
 }
 
-// dropDeferred gives requests up.
+// dropDeferred drops requests.
 func (s *server) dropDeferred(r *http.Request) (any, deed, error) {
 	return s.changeDeferred(r, "deferred drop", func(q *DeferredChange) (int, error) {
 		if q.ID == "" && q.Rule == "" {
@@ -187,7 +188,7 @@ func (s *server) dropDeferred(r *http.Request) (any, deed, error) {
 	})
 }
 
-// drainDeferred keeps no more requests, or keeps them again.
+// drainDeferred stops keeping requests, or resumes it.
 func (s *server) drainDeferred(r *http.Request) (any, deed, error) {
 	return s.changeDeferred(r, "deferred drain", func(q *DeferredChange) (int, error) {
 		if q.DeferredQuestion != (DeferredQuestion{}) {

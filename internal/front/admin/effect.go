@@ -12,12 +12,12 @@ import (
 	"tidegate.dev/tidegate/rules"
 )
 
-// measureID is the same for the same rule and the same people, so that a second order about
-// them replaces the first wherever it is given.
+// measureID returns the same ID for the same rule and callers, so that a second measure about them
+// replaces the first, wherever it is ordered.
 func measureID(m *rules.Measure) string {
 	who := m.Who()
 	for _, value := range m.As {
-		if strings.Contains(value, ", ") { // which may read as several identities
+		if strings.Contains(value, ", ") { // it could be read as several identities
 			who = fmt.Sprintf("%q", m.As)
 		}
 	}
@@ -26,8 +26,7 @@ func measureID(m *rules.Measure) string {
 	return strings.ToLower(kind[:min(len(kind), 8)] + "-" + base32.HexEncoding.EncodeToString(hash[:5]))
 }
 
-// effect finds what a measure changes: the counters of those it is about, as they are and as
-// they would be.
+// effect returns what a measure changes: the affected counters, as they are and as they would be.
 func (s *server) effect(ctx context.Context, m *rules.Measure) Effect {
 	e := Effect{Measure: *m, Counters: []Counter{}}
 	others := slices.DeleteFunc(s.ordered(), func(o rules.Measure) bool {
@@ -46,11 +45,12 @@ func (s *server) effect(ctx context.Context, m *rules.Measure) Effect {
 	return e
 }
 
-// effectTime is how long an order waits for where counters stand: it has to hold while the store is slow.
+// effectTime is how long an order waits to read counters: it must work even while the store is
+// slow.
 const effectTime = 500 * time.Millisecond
 
-// countersUnder are the counters of a question under live. What cannot be found has none: a preview of a
-// ban of a network is no less a preview.
+// countersUnder returns the counters of a question under live. On an error it returns none: a ban
+// of a network can still be previewed.
 func (s *server) countersUnder(ctx context.Context, live *rules.Live, q Question) []Counter {
 	f := finder{question: q, live: live, found: []Counter{}}
 	if f.run() != nil {
@@ -62,7 +62,7 @@ func (s *server) countersUnder(ctx context.Context, live *rules.Live, q Question
 	return f.found
 }
 
-// wouldHold says where an order would not be in force within a second.
+// wouldHold says where a measure would not be in force within a second.
 func (s *server) wouldHold(ctx context.Context) string {
 	if s.Fleet == nil {
 		return "would hold on this instance, which is the only one"

@@ -14,8 +14,8 @@ type finder struct {
 	question Question
 	live     *rules.Live
 	found    []Counter
-	measures []rules.Measure // that hold for those who are asked about
-	why      string          // the rule that was named is not there
+	measures []rules.Measure // that match the callers in question
+	why      string          // the named rule does not exist
 }
 
 func (f *finder) run() error {
@@ -38,8 +38,8 @@ func (f *finder) run() error {
 	return nil
 }
 
-// sampleAll looks at made-up requests for each rule that may be meant. There may be thousands of
-// rules, so a request is explained for its own rule alone; one that many of them have, for all at
+// sampleAll explains made-up requests for each rule in question. There may be thousands of rules,
+// so a request is explained for its own rule alone, but a request that many rules share for all at
 // once.
 func (f *finder) sampleAll() {
 	set := f.live.Set()
@@ -74,7 +74,7 @@ func (f *finder) sampleAll() {
 	}
 }
 
-// look adds the counters of an explained request under rule, or under all when it is "".
+// look adds the counters of an explained request under rule, or under all rules if it is "".
 func (f *finder) look(e rules.Explanation, rule string) {
 	f.addMeasure(e.Ban)
 	for i := range e.Rules {
@@ -93,13 +93,13 @@ func (f *finder) look(e rules.Explanation, rule string) {
 	}
 }
 
-// whyNot is why a rule has no counter that is meant; "" when it has. A rule that
-// nobody named must count by somebody who was: whoever asks about user 42 does not
-// mean the limit that all share. And all that it counts by must be known, or it
-// would be the counter of those who have no name.
+// whyNot says why a rule has no counter in question; "" if it has. A rule that was not named must
+// count by a named identity: a question about user 42 is not about the limit that all share. And
+// all identities that it counts by must be known, otherwise the counter would be that of callers
+// without them.
 func (f *finder) whyNot(x *rules.ExplainedRule, ids []rules.FoundIdentity) string {
 	switch {
-	case !x.Applies || x.Why != "": // some refuse who does not say who they are
+	case !x.Applies || x.Why != "": // some rules refuse if an identity is missing
 		return x.Why
 	case len(x.Checks) > 0 && x.Checks[0].Check.Limit.Algorithm == tidegate.Deny:
 		return "it denies"
@@ -124,7 +124,7 @@ func (f *finder) whyNot(x *rules.ExplainedRule, ids []rules.FoundIdentity) strin
 	return ""
 }
 
-// addMeasure adds a measure, each once.
+// addMeasure adds a measure once.
 func (f *finder) addMeasure(m *rules.Measure) {
 	if m != nil && !slices.ContainsFunc(f.measures, func(o rules.Measure) bool { return o.ID == m.ID }) {
 		f.measures = append(f.measures, *m)

@@ -8,8 +8,8 @@ import (
 // Fleet is the instances that share the counters, and what is wrong with them.
 type Fleet struct {
 	Instances []Instance `json:"instances"`
-	// Servers are the masters of a cluster, or the shards, as the instance finds them that
-	// answers; none if there is one server.
+	// Servers are the masters of a cluster, or the shards, as seen by the answering instance; none
+	// if there is only one server.
 	Servers []StoreServer `json:"servers,omitempty"`
 	// Regions are the other regions of a fleet in several.
 	Regions []Region `json:"regions,omitempty"`
@@ -23,22 +23,22 @@ type StoreServer struct {
 	Name    string    `json:"name"`
 	Status  string    `json:"status"` // ok, degraded, recovering
 	Since   time.Time `json:"since"`
-	Backlog int64     `json:"backlog"` // counters there that something is still to be charged to
+	Backlog int64     `json:"backlog"` // counters there with charges still to be sent
 }
 
-// Region is another region, as far as the store of this one hears of it.
+// Region is another region, as the store of this one sees it.
 type Region struct {
 	Name   string  `json:"name"`
-	Lag    float64 `json:"lag_seconds"`       // how old what is known of it may be
-	Heard  bool    `json:"heard"`             // false: never
-	CutOff bool    `json:"cut_off,omitempty"` // for five seconds or more
+	Lag    float64 `json:"lag_seconds"`       // maximum age of what is known about it
+	Heard  bool    `json:"heard"`             // false: never heard of
+	CutOff bool    `json:"cut_off,omitempty"` // for at least five seconds
 }
 
-// Instance is one of them, as its last heartbeat described it.
+// Instance is an instance, as described by its last heartbeat.
 type Instance struct {
 	ID    string `json:"id"`
-	Self  bool   `json:"self,omitempty"` // it is the one that answers
-	Known bool   `json:"known"`          // false: it is of an older version, which tells nothing
+	Self  bool   `json:"self,omitempty"` // the answering instance
+	Known bool   `json:"known"`          // false: an older version without details
 
 	Name    string    `json:"name,omitempty"`
 	Version string    `json:"version,omitempty"`
@@ -46,38 +46,38 @@ type Instance struct {
 	Started time.Time `json:"started,omitzero"`
 	Seen    time.Time `json:"seen,omitzero"` // its last heartbeat
 
-	// Measures is up to which version it has what operators have ordered; nil means it does not
-	// follow that.
+	// Measures is the version up to which it has the measures; nil means that it does not follow
+	// them.
 	Measures *int64 `json:"measures,omitempty"`
 
 	Clock   *Clock   `json:"clock,omitempty"` // nil means not compared yet
 	Circuit *Circuit `json:"circuit,omitempty"`
 
-	Backlog      int64   `json:"backlog"` // counters that something is still to be charged to
+	Backlog      int64   `json:"backlog"` // counters with charges still to be sent
 	Leases       int     `json:"leases"`
 	LeasedEvents int64   `json:"leased_events"`
-	Lag          float64 `json:"lag_seconds,omitempty"` // how old what others know of its eventual limits is
-	Counts       int     `json:"counts"`                // instances, this one included
-	Share        float64 `json:"share"`                 // of a limit, where it decides alone
+	Lag          float64 `json:"lag_seconds,omitempty"` // age of what others know of its eventual limits
+	Counts       int     `json:"counts"`                // how many instances it counts, including itself
+	Share        float64 `json:"share"`                 // its share of a limit when it decides alone
 }
 
 // Clock is how far the clock of an instance is ahead of that of Redis.
 type Clock struct {
 	Offset float64 `json:"offset_seconds"` // less than 0: behind
-	Within float64 `json:"within_seconds"` // how far that may be wrong
+	Within float64 `json:"within_seconds"` // maximum error of the offset
 	Server string  `json:"server,omitempty"`
-	Off    bool    `json:"off,omitempty"` // by more than 0.1 s for certain
+	Off    bool    `json:"off,omitempty"` // certainly off by more than 0.1 s
 }
 
-// Circuit is how an instance finds Redis.
+// Circuit is the state of the store as an instance sees it.
 type Circuit struct {
 	Status  string    `json:"status"` // ok, partial, degraded, recovering, unknown
 	Since   time.Time `json:"since"`
-	Servers []string  `json:"servers,omitempty"` // masters of a cluster or shards that are not ok, the first few
+	Servers []string  `json:"servers,omitempty"` // masters or shards that are not ok, the first few
 	Count   int       `json:"count,omitempty"`   // how many they are
 }
 
-// fleet answers who shares the counters.
+// fleet answers which instances share the counters.
 func (s *server) fleet(r *http.Request) (any, error) {
 	if s.Fleet == nil {
 		return nil, problemf(http.StatusNotFound, "The counters are in the memory of this process: there is no fleet that shares them.")

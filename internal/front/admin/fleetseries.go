@@ -13,10 +13,10 @@ import (
 	"tidegate.dev/tidegate/internal/chain/board"
 )
 
-// SeriesTopic is the question about series that instances put to each other.
+// SeriesTopic is the topic with which instances ask each other for series.
 const SeriesTopic = "series"
 
-// maxSeries bounds what the answer of an instance is when it is unpacked.
+// maxSeries bounds the unpacked answer of an instance.
 const maxSeries = 8 << 20
 
 // fleetSeries adds up the series of all instances.
@@ -25,7 +25,7 @@ func (s *server) fleetSeries(ctx context.Context, q SeriesQuery) Series {
 	if s.Board == nil || err != nil {
 		return MergeSeries(q.Step, s.Series().about(q))
 	}
-	answers, missing, _ := s.Board.Ask(ctx, SeriesTopic, question) // who is missing says it as well
+	answers, missing, _ := s.Board.Ask(ctx, SeriesTopic, question) // missing lists those without an answer
 	var parts []Series
 	for node, packed := range answers {
 		one, ok := unpackSeries(packed, q.Step)
@@ -42,7 +42,7 @@ func (s *server) fleetSeries(ctx context.Context, q SeriesQuery) Series {
 	return merged
 }
 
-// end is when the last step ended, or now if there are none.
+// end returns when the last step ended, or now if there is none.
 func (s Series) end(now time.Time) time.Time {
 	if s.length() == 0 {
 		return now
@@ -50,11 +50,11 @@ func (s Series) end(now time.Time) time.Time {
 	return s.From.Add(time.Duration(s.length()*s.Step) * time.Second)
 }
 
-// clocksDiffer is more than answers that were made one after the other explain, beside a step.
+// clocksDiffer is more than the time between the answers and a step can explain.
 const clocksDiffer = 5 * time.Second
 
-// alignSeries has the series of instances with another clock end when the others do: each was asked
-// what it has decided until now.
+// alignSeries shifts the series of instances with differing clocks so that they end with the
+// others: each was asked for its decisions until now.
 func alignSeries(parts []Series, end time.Time) {
 	for i := range parts {
 		p := &parts[i]
@@ -64,8 +64,8 @@ func alignSeries(parts []Series, end time.Time) {
 	}
 }
 
-// AnswerSeries returns what an instance answers to [SeriesTopic], about what was decided there. If
-// there are more lines than fit, those that count the least are left out.
+// AnswerSeries returns the answer of an instance to [SeriesTopic], about its own decisions. If
+// there are more lines than fit, it leaves out those with the lowest counts.
 func AnswerSeries(question []byte, own Series) []byte {
 	var q SeriesQuery
 	if json.Unmarshal(question, &q) != nil {
@@ -93,7 +93,8 @@ func packSeries(is *Series) []byte {
 	return b.Bytes()
 }
 
-// unpackSeries reads an answer; anybody who may write to the store may have written it.
+// unpackSeries decodes an answer. It trusts nothing: anybody with write access to the store could
+// have written it.
 func unpackSeries(packed []byte, step int) (is Series, ok bool) {
 	z, err := gzip.NewReader(bytes.NewReader(packed))
 	if err != nil {

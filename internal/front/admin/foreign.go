@@ -6,10 +6,9 @@ import (
 	"strings"
 )
 
-// foreign refuses what a browser sends on behalf of a page of another site, whatever it
-// presents: certificates, and the cookies of a proxy that signs operators in, are sent
-// without the operator's doing. proxied: the peer is that proxy, whose X-Forwarded-Host
-// says what the browser asked for.
+// foreign rejects requests that a browser sends for a page of another site, whatever credentials
+// they have: browsers add certificates, and the cookies of a sign-in proxy, without the operator's
+// intent. proxied: the peer is that proxy, whose X-Forwarded-Host is what the browser asked for.
 func foreign(r *http.Request, proxied bool) *Problem {
 	for _, site := range r.Header.Values("Sec-Fetch-Site") {
 		if site != "none" && site != "same-origin" {
@@ -45,7 +44,7 @@ func ownOrigin(r *http.Request, origin string, proxied bool) bool {
 	return false
 }
 
-// withoutPort leaves out the port that a scheme has anyway.
+// withoutPort removes the default port of a scheme.
 func withoutPort(host, scheme string) string {
 	if scheme == "https" {
 		return strings.TrimSuffix(host, ":443")

@@ -11,16 +11,16 @@ import (
 	"time"
 )
 
-// guard finds out which operator a request is by.
+// guard identifies the operator of a request.
 type guard struct {
-	token        func() string   // nil means there is none for everything
-	roster       func() Roster   // nil means nobody has a token of their own
-	certificates map[string]Role // by common name; nil means none counts
-	sso          *SSO            // nil means no proxy is believed
+	token        func() string   // nil means that there is no token that permits everything
+	roster       func() Roster   // nil means that no operator has a token of their own
+	certificates map[string]Role // by common name; nil means that certificates do not count
+	sso          *SSO            // nil means that no proxy signs operators in
 	sessions     *sessions
 }
 
-// SSO is whose word is taken for which operator has signed in.
+// SSO describes proxies that name the operator who has signed in.
 type SSO struct {
 	Header string
 	From   []netip.Prefix  // the proxies that set it
@@ -31,12 +31,12 @@ func newGuard(o *Options) guard {
 	return guard{o.Token, o.Operators, o.Certificates, o.SSO, new(sessions)}
 }
 
-// open reports whether no operator can be told from another.
+// open reports whether operators cannot be identified at all.
 func (g *guard) open() bool {
 	return g.token == nil && g.roster == nil && g.certificates == nil && g.sso == nil
 }
 
-// who is asking; the problem is why they may not.
+// who returns the operator of a request; the problem says why it is not permitted.
 func (g *guard) who(r *http.Request) (Operator, *Problem) {
 	if g.open() {
 		return Operator{"local", Rule, "local"}, local(r)
@@ -51,7 +51,7 @@ func (g *guard) who(r *http.Request) (Operator, *Problem) {
 		return g.byToken(given[0])
 	}
 	if o, ok := g.bySession(r); ok {
-		// Browsers send the cookie by themselves, and say where a page is from that writes.
+		// Browsers send the cookie by themselves, and for writes also the origin of the page.
 		if !isRead(r) && len(r.Header.Values("Origin")) == 0 {
 			return Operator{}, problemf(http.StatusForbidden, "A write by a session has to say which page it is from, by Origin, and this does not; programs present a token.")
 		}
@@ -86,10 +86,10 @@ func (g *guard) byToken(header string) (Operator, *Problem) {
 	return o, p
 }
 
-// findToken returns whose token this is, and the hash by which it is known.
+// findToken returns the operator with that token, and the hash under which the token is known.
 func (g *guard) findToken(given string) (Operator, [sha256.Size]byte, *Problem) {
 	given = strings.TrimSpace(given)
-	for _, text := range []string{given, given + "\n"} { // the hash of a file is that of the newline, too
+	for _, text := range []string{given, given + "\n"} { // the hash may have been made of a file that ends with a newline
 		hash := sha256.Sum256([]byte(text))
 		if o, ok := g.byHash(hash); ok && given != "" {
 			return o, hash, nil
@@ -98,7 +98,7 @@ func (g *guard) findToken(given string) (Operator, [sha256.Size]byte, *Problem) 
 	return Operator{}, [sha256.Size]byte{}, problemf(http.StatusUnauthorized, "This is not the token of an operator.")
 }
 
-// byHash returns whose token has that hash.
+// byHash returns the operator whose token has that hash.
 func (g *guard) byHash(hash [sha256.Size]byte) (Operator, bool) {
 	if g.token != nil {
 		if all := sha256.Sum256([]byte(g.token())); subtle.ConstantTimeCompare(hash[:], all[:]) == 1 {
@@ -112,10 +112,10 @@ func (g *guard) byHash(hash [sha256.Size]byte) (Operator, bool) {
 	return o, ok
 }
 
-// viaSession is how an operator is known who has signed in.
+// viaSession is the Via of an operator who has signed in with a session.
 const viaSession = "session"
 
-// bySession goes by the cookie of somebody who has signed in, and is still an operator.
+// bySession identifies an operator by the session cookie, if the operator still exists.
 func (g *guard) bySession(r *http.Request) (Operator, bool) {
 	one, ok := g.sessions.find(sessionName(r), time.Now())
 	if !ok {
@@ -126,7 +126,7 @@ func (g *guard) bySession(r *http.Request) (Operator, bool) {
 	return o, ok
 }
 
-// byCertificate goes by the certificate that the connection was verified with.
+// byCertificate identifies an operator by the verified certificate of the connection.
 func (g *guard) byCertificate(r *http.Request) (Operator, bool) {
 	if g.certificates == nil || r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
 		return Operator{}, false
@@ -143,13 +143,13 @@ func (g *guard) bySSO(r *http.Request) (Operator, bool) {
 		return Operator{}, false
 	}
 	names := r.Header.Values(g.sso.Header)
-	if len(names) != 1 || !validName(names[0]) { // a proxy that adds a second does not replace the client's
+	if len(names) != 1 || !validName(names[0]) { // with two values, the proxy has not replaced the client's
 		return Operator{}, false
 	}
 	return Operator{names[0], roleFor(g.sso.Roles, names[0]), "sso"}, true
 }
 
-// fromProxy reports whether the peer is one that says who has signed in.
+// fromProxy reports whether the peer is a proxy that names the operator.
 func (g *guard) fromProxy(r *http.Request) bool {
 	if g.sso == nil {
 		return false
@@ -158,7 +158,7 @@ func (g *guard) fromProxy(r *http.Request) bool {
 	return err == nil && slices.ContainsFunc(g.sso.From, func(p netip.Prefix) bool { return p.Contains(peer.Addr().Unmap()) })
 }
 
-// roleFor is that of a name, of all others, or Nobody.
+// roleFor returns the role of a name, else that of "*", else Nobody.
 func roleFor(roles map[string]Role, name string) Role {
 	if role, ok := roles[name]; ok && name != "*" {
 		return role
@@ -166,12 +166,12 @@ func roleFor(roles map[string]Role, name string) Role {
 	return roles["*"]
 }
 
-// local refuses requests from other machines, and those that a browser or a proxy on this
-// machine sends on behalf of somebody else: another site's page may lead its own
-// name to 127.0.0.1, and proxies put their own address in place of the client's.
+// local rejects requests from other machines, and those that a browser or a proxy on this machine
+// sends for somebody else: another site may resolve its own name to 127.0.0.1, and proxies connect
+// from their own address.
 func local(r *http.Request) *Problem {
 	const advice = "; set admin.tokens and present the token of an operator."
-	if r.RemoteAddr != "" && r.RemoteAddr != "@" { // else a Unix socket, which has permissions
+	if r.RemoteAddr != "" && r.RemoteAddr != "@" { // otherwise a Unix socket, which has file permissions
 		peer, err := netip.ParseAddrPort(r.RemoteAddr)
 		if err != nil || !peer.Addr().Unmap().IsLoopback() {
 			return problemf(http.StatusForbidden, "Without a token only this machine may ask%s", advice)

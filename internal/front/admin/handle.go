@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	// maxBody is more than any question here needs.
+	// maxBody is more than any other request of this API needs.
 	maxBody = 64 << 10
-	// maxRules is how long rules may be that are validated.
+	// maxRules is the maximum length of rules to validate.
 	maxRules = 4 << 20
 )
 
@@ -49,8 +49,8 @@ func (s *server) ask(limit int64, f func(*http.Request) (any, error)) http.Handl
 	})
 }
 
-// write answers POST of JSON with what f returns, and writes it into the log of the process
-// and the audit log.
+// write answers POST of JSON with what f returns, and records it in the process log and the audit
+// log.
 func (s *server) write(f func(r *http.Request) (v any, d deed, err error)) http.Handler {
 	return s.writeUpTo(maxBody, f)
 }
@@ -91,7 +91,7 @@ func (s *server) writeUpTo(limit int64, f func(r *http.Request) (v any, d deed, 
 	})
 }
 
-// both answers GET with reads, and everything else with writes.
+// both answers GET and HEAD with reads, and everything else with writes.
 func both(reads, writes http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
@@ -105,7 +105,7 @@ func both(reads, writes http.Handler) http.Handler {
 	})
 }
 
-// posted returns what is wrong with a request that should be a POST of JSON.
+// posted returns the problem of a request that should be a POST of JSON.
 func posted(w http.ResponseWriter, r *http.Request, limit int64) *Problem {
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", "POST")

@@ -6,26 +6,27 @@ import (
 	"time"
 )
 
-// Health is how the store is doing. Whatever it is, requests are answered.
+// Health is the state of the store. Requests are answered whatever it is.
 type Health struct {
 	Status string    `json:"status"`         // ok, full, partial, degraded, recovering
 	Since  time.Time `json:"since,omitzero"` // when it became ok, or ceased to be
-	Why    string    `json:"why,omitempty"`  // it is not ok
+	Why    string    `json:"why,omitempty"`  // why it is not ok
 	// Servers are masters of a cluster, or shards, that are not ok while others are.
 	Servers []Server `json:"servers,omitempty"`
-	// Unasked are rules that the store, while it works, cannot be asked about.
+	// Unasked are rules for which the store fails although it works otherwise.
 	Unasked []Unasked `json:"cannot_ask,omitempty"`
-	// Warnings are of a store that does not keep counters as it should, and of keys that
-	// could not be read or fetched again.
+	// Warnings are about a store that may lose counters, and about keys that could not be read or
+	// fetched again.
 	Warnings []string `json:"warnings,omitempty"`
 	// ClockOffset is how far the clock of this process is ahead of that of the store, in
 	// seconds; nil means that they have not been compared.
 	ClockOffset *float64 `json:"clock_offset_seconds,omitempty"`
-	// Instances that share the counters; 0 means they are of this process.
+	// Instances is how many share the counters; 0 means that they are of this process alone.
 	Instances int `json:"instances,omitempty"`
 }
 
-// Server is a master of a cluster, or a shard. on_store_failure decides about what is counted there.
+// Server is a master of a cluster, or a shard. While it is not ok, on_store_failure decides for its
+// keys.
 type Server struct {
 	Name   string    `json:"server"`
 	Status string    `json:"status"`
@@ -33,15 +34,15 @@ type Server struct {
 	Why    string    `json:"why"`
 }
 
-// Unasked is one of them. Its on_store_failure decides.
+// Unasked is a rule for which the store fails. Its on_store_failure decides.
 type Unasked struct {
 	Rule  string    `json:"rule"`
 	Why   string    `json:"why"`
 	Since time.Time `json:"since"`
 }
 
-// alive answers as long as the process does, and says how its store is: no reason to
-// restart it, which would not help.
+// alive answers while the process lives, whatever the state of the store is: a restart would not
+// help.
 func (s *server) alive(*http.Request) (any, error) {
 	is := struct {
 		Alive bool `json:"alive"`
@@ -57,7 +58,7 @@ func (s *server) alive(*http.Request) (any, error) {
 	return is, nil
 }
 
-// sourceWarnings are about places that rules come from. They do not say which: anybody may ask.
+// sourceWarnings are about the sources of rules. They do not name them, since anybody may ask.
 func (s *server) sourceWarnings() (all []string) {
 	if s.Rules == nil {
 		return nil
@@ -79,7 +80,7 @@ func (s *server) sourceWarnings() (all []string) {
 	return all
 }
 
-// trustWarnings are about keys that could not be read or fetched: those before are in use.
+// trustWarnings are about keys that could not be read or fetched; the previous ones stay in use.
 func (s *server) trustWarnings() (all []string) {
 	if s.Rules == nil {
 		return nil
@@ -98,11 +99,11 @@ func (s *server) trustWarnings() (all []string) {
 	return all
 }
 
-// readiness is whether requests should be sent here.
+// readiness says whether requests should be sent to this instance.
 type readiness struct {
 	Ready    bool     `json:"ready"`
 	Reasons  []string `json:"reasons,omitempty"`  // why not
-	Warnings []string `json:"warnings,omitempty"` // it is, and somebody should look
+	Warnings []string `json:"warnings,omitempty"` // it is ready, but operators should look
 }
 
 func (s *server) ready(w http.ResponseWriter, r *http.Request) {
@@ -116,7 +117,7 @@ func (s *server) ready(w http.ResponseWriter, r *http.Request) {
 			is.Ready, is.Reasons = false, append(is.Reasons, err.Error())
 		}
 	}
-	// The rules loaded before are in force: no reason to go elsewhere.
+	// The previous rules stay in force: no reason to go elsewhere.
 	if s.Rules != nil && s.Rules.Status().LastError != "" && !s.Rules.Status().None {
 		is.Warnings = append(is.Warnings, "the rules in the files do not load, those loaded before are in force; see /rules")
 	}
@@ -124,7 +125,7 @@ func (s *server) ready(w http.ResponseWriter, r *http.Request) {
 	if s.Warnings != nil {
 		is.Warnings = append(is.Warnings, s.Warnings()...)
 	}
-	// So are requests while the store does not answer.
+	// Nor is a store that does not answer.
 	if s.Health != nil {
 		h := s.Health()
 		is.Warnings = append(is.Warnings, h.Warnings...)

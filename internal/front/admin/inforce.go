@@ -14,30 +14,30 @@ import (
 	"tidegate.dev/tidegate/internal/chain/board"
 )
 
-// RulesTopic is the question about the rules in force that instances put to each other.
+// RulesTopic is the topic with which instances ask each other for the rules in force.
 const RulesTopic = "rules"
 
-// InForce is what an instance says about the rules that it applies.
+// InForce is what an instance reports about the rules that it applies.
 type InForce struct {
 	ID      string `json:"id,omitempty"`
 	Name    string `json:"name,omitempty"`
-	Self    bool   `json:"self,omitempty"` // it is the one that answers
+	Self    bool   `json:"self,omitempty"` // the answering instance
 	Version string `json:"version,omitempty"`
-	// Follows: it gets its rules from the one that answers, and says what it applies.
+	// Follows: it gets its rules from the answering instance, and reports what it applies.
 	Follows bool `json:"follows,omitempty"`
 
-	// Hash of the files: the same where they are the same. Of an instance that has not
-	// answered it is what its last heartbeat said, which is how the hash begins.
+	// Hash of the files: equal for equal files. For an instance that has not answered it is a
+	// prefix of the hash, from its last heartbeat.
 	Hash      string    `json:"hash,omitempty"`
 	Since     time.Time `json:"since,omitzero"` // when they were put in force there
 	Rules     int       `json:"rules"`          // how many
-	Instances int       `json:"instances"`      // as they say how many share the limits; 0 means they do not
+	Instances int       `json:"instances"`      // how many share the limits according to the rules; 0 means that they do not say
 	Layers    []Layer   `json:"layers,omitempty"`
 
-	// Unanswered is why nothing else is known; "" for an instance that has answered.
+	// Unanswered says why nothing else is known; "" for an instance that has answered.
 	Unanswered string `json:"unanswered,omitempty"`
-	// Behind says why it does not run the newest revision of a source, or may not; there is
-	// nothing in it if it does.
+	// Behind says why it does not run the newest revision of a source, or may not; empty if it
+	// does.
 	Behind []string `json:"behind,omitempty"`
 }
 
@@ -50,41 +50,41 @@ type Layer struct {
 	Since    time.Time     `json:"since,omitzero"`   // when it was put in force there
 	Reached  time.Time     `json:"reached,omitzero"` // when the source last answered
 	Error    string        `json:"error,omitempty"`  // why it does not; "" if it does
-	Copy     bool          `json:"copy,omitempty"`   // it runs the copy on its disk
+	Copy     bool          `json:"copy,omitempty"`   // it runs the last good copy
 	Refused  *RefusedRules `json:"refused,omitempty"`
 }
 
-// RefusedRules is what a source has and an instance cannot put in force.
+// RefusedRules is a revision that an instance could not put in force.
 type RefusedRules struct {
 	Revision string    `json:"revision,omitempty"`
 	Since    time.Time `json:"since,omitzero"`
 	Message  string    `json:"message"`
 }
 
-// RulesStatus is which rules are in force on which instance of a fleet.
+// RulesStatus says which rules are in force on which instances.
 type RulesStatus struct {
 	// Current: every instance has answered, and runs the newest revision of every source.
 	Current   bool      `json:"current"`
 	Instances []InForce `json:"instances"`
 	// Layers are the newest revisions that are in force anywhere.
 	Layers []Newest `json:"layers,omitempty"`
-	// Refusals are what cannot be put in force, each once.
+	// Refusals are the revisions that could not be put in force, each once.
 	Refusals []Refusal `json:"refusals,omitempty"`
 	Warnings []string  `json:"warnings,omitempty"`
 }
 
-// Newest is the newest revision of a layer that is in force, and where.
+// Newest is the newest revision of a layer in force, and on how many instances it is.
 type Newest struct {
 	Name     string    `json:"name"`
 	Revision string    `json:"revision"`
 	Author   string    `json:"author,omitempty"`
 	Reason   string    `json:"reason,omitempty"`
-	Since    time.Time `json:"since,omitzero"` // on the first instance
-	On       int       `json:"on"`             // so many instances
-	Of       int       `json:"of"`             // that follow the layer and have answered
+	Since    time.Time `json:"since,omitzero"` // on the first instance that had it
+	On       int       `json:"on"`             // how many instances run it
+	Of       int       `json:"of"`             // of how many that follow the layer and have answered
 }
 
-// Refusal is what instances refuse, and why.
+// Refusal is a revision that instances refuse, and why.
 type Refusal struct {
 	Layer    string    `json:"layer"`
 	Revision string    `json:"revision,omitempty"`
@@ -93,8 +93,8 @@ type Refusal struct {
 	On       []string  `json:"on"`
 }
 
-// Bounds of what an instance says about its rules in bytes, so that it fits an answer of the
-// board even if every byte is escaped.
+// Bounds in bytes of what an instance reports, so that it fits into an answer of the board even if
+// every byte is escaped.
 const (
 	maxLayers    = 16
 	maxLayerName = 256
@@ -103,20 +103,20 @@ const (
 	maxMessage   = 2 << 10
 )
 
-// Answer returns what an instance answers to [RulesTopic].
+// Answer returns the answer of an instance to [RulesTopic].
 func (is *InForce) Answer() []byte {
 	is.Bound()
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false) // which makes six bytes of one
+	e.SetEscapeHTML(false) // which would make one byte six
 	if err := e.Encode(is); err != nil {
 		return nil // there is nothing in it that cannot be encoded
 	}
 	return b.Bytes()
 }
 
-// Bound cuts what is too long for an answer, everywhere in the same way, and replaces what a
-// terminal might take for commands.
+// Bound shortens what is too long for an answer, on all instances in the same way, and replaces
+// control characters, which a terminal might interpret.
 func (is *InForce) Bound() {
 	is.Layers = is.Layers[:min(len(is.Layers), maxLayers)]
 	message := min(maxMessage, maxMessages/(2*max(len(is.Layers), 1)))
@@ -136,7 +136,8 @@ func (is *InForce) Bound() {
 	}
 }
 
-// shown returns text in at most so many bytes, with line breaks and without other controls.
+// shown returns text of at most that many bytes, with line breaks but without other control
+// characters.
 func shown(text string, most int) string {
 	text = strings.Map(func(r rune) rune {
 		if r != '\n' && !unicode.IsGraphic(r) {
@@ -166,7 +167,7 @@ func (s *server) rulesStatus(r *http.Request) (any, error) {
 	return Judge(all, time.Now()), nil
 }
 
-// askInForce returns what every instance says, also those that have not answered.
+// askInForce returns the reports of all instances, including those that have not answered.
 func (s *server) askInForce(ctx context.Context) []InForce {
 	own := s.InForce()
 	if s.Board == nil {
@@ -203,14 +204,14 @@ func (s *server) askInForce(ctx context.Context) []InForce {
 	return all
 }
 
-// heartbeats completes what is known of instances that have not answered.
+// heartbeats adds what heartbeats say about instances that have not answered.
 func (s *server) heartbeats(ctx context.Context, all []InForce) {
 	if s.Fleet == nil {
 		return
 	}
 	fleet, err := s.Fleet(ctx)
 	if err != nil {
-		return // that they have not answered is what there is to say
+		return // all that is known is that they have not answered
 	}
 	for i := range all {
 		at := slices.IndexFunc(fleet.Instances, func(one Instance) bool { return one.ID == all[i].ID })

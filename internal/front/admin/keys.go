@@ -16,21 +16,21 @@ import (
 // Keys answers a [Question].
 type Keys struct {
 	Counters []Counter `json:"counters"`
-	// Unnamed are identities of the question that the rules do not have.
+	// Unnamed are identities in the question that the rules do not have.
 	Unnamed []Unnamed `json:"unnamed,omitempty"`
-	// Measures are bans and overrides that hold for those who are asked about.
+	// Measures are the bans and overrides that match the callers in question.
 	Measures []rules.Measure `json:"measures,omitempty"`
 	// Preview: nothing was changed.
 	Preview bool `json:"preview,omitempty"`
 }
 
-// Unnamed is a name that the rules do not have, and the one that it resembles.
+// Unnamed is a name that the rules do not have, and a similar one that they have.
 type Unnamed struct {
 	Name string `json:"name"`
 	Near string `json:"near,omitempty"`
 }
 
-// Counter is where a key stands under one limit of a rule.
+// Counter is the state of a key under one limit of a rule.
 type Counter struct {
 	Rule  string `json:"rule"`
 	Role  string `json:"role"`  // decides, marks, tries, blocks
@@ -39,18 +39,18 @@ type Counter struct {
 	Key   string `json:"key"`   // 42
 	// Subject is what Scope and Key say, part by part.
 	Subject []rules.SubjectPart `json:"subject,omitempty"`
-	// OK: one more would pass.
+	// OK: one more event would be admitted.
 	OK         bool    `json:"ok"`
 	Remaining  int64   `json:"remaining"`
 	Capacity   int64   `json:"capacity"`
 	RetryAfter float64 `json:"retry_after_seconds,omitempty"`
-	ResetAfter float64 `json:"reset_after_seconds,omitempty"` // when it is as good as new
-	// Local: the store does not answer. These are counts of this process, which admits its
+	ResetAfter float64 `json:"reset_after_seconds,omitempty"` // until nothing is used
+	// Local: the store does not answer, so these are the counts of this process, which admits its
 	// share of the limit meanwhile.
 	Local bool `json:"local,omitempty"`
-	// Unknown is why the store cannot say where the key stands; the numbers are 0 then.
+	// Unknown says why the store cannot tell the state; the numbers are 0 then.
 	Unknown string `json:"unknown,omitempty"`
-	// WasUsed: something was counted here before a reset, or that is not known.
+	// WasUsed: something was counted here before the reset, or may have been.
 	WasUsed bool `json:"was_used,omitempty"`
 	// Refunded is how many events were given back.
 	Refunded int64 `json:"refunded,omitempty"`
@@ -66,7 +66,7 @@ func (s *server) keys(r *http.Request) (any, error) {
 	return s.peek(r.Context(), q)
 }
 
-// peek finds the counters and where they stand. It charges nothing.
+// peek finds the counters and their states. It charges nothing.
 func (s *server) peek(ctx context.Context, q Question) (Keys, error) {
 	f, err := s.find(q)
 	if err != nil {
@@ -78,7 +78,7 @@ func (s *server) peek(ctx context.Context, q Question) (Keys, error) {
 	return Keys{Counters: f.found, Unnamed: s.unnamed(q), Measures: f.measures}, nil
 }
 
-// look fills in where counters stand. It fails if the store can tell of none.
+// look fills in the states of counters. It fails if the store can tell none.
 func (s *server) look(ctx context.Context, found []Counter) error {
 	var failed error
 	known := len(found) == 0
@@ -104,8 +104,7 @@ func (s *server) look(ctx context.Context, found []Counter) error {
 	return nil
 }
 
-// unnamed are the identities of a question that change nothing, because the rules do not
-// have them.
+// unnamed returns identities in a question that have no effect, because the rules do not have them.
 func (s *server) unnamed(q Question) (all []Unnamed) {
 	described := describe.Request{As: q.As}
 	described.Unknown(s.Rules.Live().Set().Identities(), func(name, near string) {
@@ -114,7 +113,7 @@ func (s *server) unnamed(q Question) (all []Unnamed) {
 	return all
 }
 
-// used reports whether anything is counted in c, as far as that is known.
+// used reports whether anything is counted in c, or may be.
 func (c *Counter) used() bool {
 	return c.Unknown != "" || !c.OK || c.ResetAfter > 0
 }
@@ -130,7 +129,7 @@ func (c *Counter) same(o *Counter) bool {
 	return c.check.Key == o.check.Key && c.check.Limit.Identity() == o.check.Limit.Identity()
 }
 
-// Change is the body of a write about the counters of somebody.
+// Change is the body of a write about counters.
 type Change struct {
 	Question
 	// Events to refund, in each counter.
@@ -141,7 +140,7 @@ type Change struct {
 	Preview bool `json:"preview,omitempty"`
 }
 
-// deed is what it does.
+// deed returns the deed for the logs.
 func (c *Change) deed(action string) deed {
 	return deed{
 		action: action, reason: c.Reason, preview: c.Preview,
@@ -179,7 +178,7 @@ func (s *server) resetKeys(r *http.Request) (any, deed, error) {
 	var checks []tidegate.Check
 	for _, c := range found {
 		checks = append(checks, c.check)
-		for _, l := range c.check.Limit.Beside() { // who is let in again starts afresh
+		for _, l := range c.check.Limit.Beside() { // counters that the Gate keeps beside it are reset, too
 			checks = append(checks, tidegate.Check{Key: c.check.Key, Limit: l})
 		}
 	}
@@ -194,7 +193,7 @@ func (s *server) resetKeys(r *http.Request) (any, deed, error) {
 	return now, d, err
 }
 
-// preview returns the counters that a reset or a refund is about.
+// preview returns the counters that a reset or a refund would affect.
 func (s *server) preview(ctx context.Context, q Question) (Keys, error) {
 	keys, err := s.peek(ctx, q)
 	for i := range keys.Counters {

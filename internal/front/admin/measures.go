@@ -13,7 +13,7 @@ import (
 	"tidegate.dev/tidegate/rules"
 )
 
-// Board is what measures are ordered on: a [*board.Board].
+// Board is where measures are ordered: a [*board.Board].
 type Board interface {
 	Put(context.Context, board.Record) (board.Reach, error)
 	End(ctx context.Context, id string) (board.Reach, error)
@@ -21,12 +21,12 @@ type Board interface {
 	Ask(ctx context.Context, topic string, question []byte) (map[board.Node][]byte, []board.Absent, error)
 }
 
-// Measures are what operators have ordered, the oldest first.
+// Measures are the ordered measures, oldest first.
 type Measures struct {
 	Measures []Ordered `json:"measures"`
 }
 
-// Ordered is a measure, and why it does not hold on the instance that was asked.
+// Ordered is a measure, and why it is not in force on the answering instance.
 type Ordered struct {
 	rules.Measure
 	Problem string `json:"problem,omitempty"`
@@ -39,7 +39,7 @@ type Order struct {
 	Rule    string            `json:"rule,omitempty"`
 	Limits  []string          `json:"limits,omitempty"`
 	For     string            `json:"for,omitempty"`     // how long it lasts, as in 2h, 30m, 7d
-	Until   time.Time         `json:"until,omitzero"`    // or until when; neither means until it is ended
+	Until   time.Time         `json:"until,omitzero"`    // or until when; neither means until it is removed
 	Reason  string            `json:"reason"`            // for operators
 	Message string            `json:"message,omitempty"` // for those who are banned
 	Preview bool              `json:"preview,omitempty"`
@@ -49,15 +49,15 @@ type Order struct {
 type Effect struct {
 	Preview bool          `json:"preview,omitempty"`
 	Measure rules.Measure `json:"measure"`
-	// Replaces is the measure about the same that this one takes the place of.
+	// Replaces is the previous measure about the same callers and rule.
 	Replaces *rules.Measure `json:"replaces,omitempty"`
-	// Counters are where those it is about stand under the rules that it changes, Then
-	// where they stand with it. They are empty for a network, and for a ban Then is.
+	// Counters are the affected counters under the rules, Then the same under the measure. Both are
+	// empty for a network; Then is empty for a ban.
 	Counters []Counter `json:"counters"`
 	Then     []Counter `json:"then,omitempty"`
-	// Reach is where it holds; nil in a preview.
+	// Reach says where it is in force; nil in a preview.
 	Reach *board.Reach `json:"reach,omitempty"`
-	// Holds says the same in words, or where it would not hold.
+	// Holds says the same in words, or where it would not be in force.
 	Holds string `json:"holds,omitempty"`
 }
 
@@ -102,7 +102,7 @@ func (s *server) ordered() (all []rules.Measure) {
 	return all
 }
 
-// order puts a measure in force, or tells what it would do.
+// order puts a measure in force, or previews it.
 func (s *server) order(r *http.Request) (any, deed, error) {
 	var o Order
 	d := deed{action: "measure"}
@@ -161,7 +161,7 @@ func orderProblem(err error) error {
 	return problemf(http.StatusBadRequest, "This cannot be ordered: %v.", err)
 }
 
-// measure is what is ordered, by whom.
+// measure returns the measure that is ordered by an operator.
 func (o *Order) measure(now time.Time, by string) (rules.Measure, error) {
 	m := rules.Measure{Kind: o.Kind, As: oneSpelling(o.As), Rule: o.Rule, Limits: o.Limits, Reason: o.Reason, Message: o.Message, By: by, At: now.UTC().Truncate(time.Millisecond)}
 	if err := checkReason(o.Reason); err != nil {
@@ -179,7 +179,7 @@ func (o *Order) measure(now time.Time, by string) (rules.Measure, error) {
 	return m, nil
 }
 
-// longest is how long a measure may last; longer ones have no end.
+// longest is how long a measure may last; to last longer, it must have no end.
 const longest = 10 * 365 * 24 * time.Hour
 
 func (o *Order) ends(now time.Time) (time.Time, error) {
@@ -225,7 +225,7 @@ type MeasureQuestion struct {
 	Preview bool              `json:"preview,omitempty"`
 }
 
-// endMeasure ends one before its time.
+// endMeasure removes a measure before its end.
 func (s *server) endMeasure(r *http.Request) (any, deed, error) {
 	var q MeasureQuestion
 	d := deed{action: "end"}
@@ -254,7 +254,7 @@ func (s *server) endMeasure(r *http.Request) (any, deed, error) {
 	return effect, d, nil
 }
 
-// findMeasure returns the one that is meant, and is an error if there is none or are several.
+// findMeasure returns the measure in question; an error if there is none, or several.
 func (s *server) findMeasure(q *MeasureQuestion) (*rules.Measure, error) {
 	if q.ID == "" && len(q.As) == 0 {
 		return nil, problemf(http.StatusBadRequest, "This does not say which measure; name its id, or whom it is about by as.")

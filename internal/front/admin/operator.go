@@ -9,10 +9,10 @@ import (
 type Operator struct {
 	Name string
 	Role Role
-	Via  string // how that is known: local, token, session, certificate or sso
+	Via  string // how the operator was identified: local, token, session, certificate or sso
 }
 
-// Role is what an operator may do. Each role may do what those below it may.
+// Role is what an operator may do. Each role includes those before it.
 type Role uint8
 
 const (
@@ -42,7 +42,7 @@ func withOperator(ctx context.Context, o Operator) context.Context {
 	return context.WithValue(ctx, operatorKey{}, o)
 }
 
-// operatorOf is who makes the request of ctx.
+// operatorOf returns the operator of the request with ctx.
 func operatorOf(ctx context.Context) Operator {
 	o, _ := ctx.Value(operatorKey{}).(Operator)
 	return o

@@ -17,8 +17,8 @@ import (
 
 // Proposal is rules that are not in force, for POST /rules/plan.
 type Proposal struct {
-	// Layer is the layer of this server that they take the place of, as /rules/status names it.
-	// "" means that they are all rules.
+	// Layer is the layer of this server that the proposal replaces, as named by /rules/status. ""
+	// means that the proposal is all rules.
 	Layer string `json:"layer,omitempty"`
 	// Main is the rule file to begin with; "" means all rule files at the top, as in a folder.
 	Main string `json:"main,omitempty"`
@@ -26,50 +26,50 @@ type Proposal struct {
 	Over []string `json:"over,omitempty"`
 	// Files by their path, with slashes: rule files, lists, included files.
 	Files map[string]string `json:"files"`
-	// SkipKeys leaves live keys out, which takes the time.
+	// SkipKeys leaves out live keys, which are what takes time.
 	SkipKeys bool `json:"skip_keys,omitempty"`
 }
 
-// Plan is what would become of counters and their keys if a [Proposal] were put in force.
+// Plan is what would happen to counters and their keys if a [Proposal] came into force.
 type Plan struct {
 	Valid    bool      `json:"valid"`
 	Problems diag.List `json:"problems"` // errors, and warnings
 	Hash     string    `json:"hash,omitempty"`
 	Added    []string  `json:"added,omitempty"` // rules
 	Removed  []string  `json:"removed,omitempty"`
-	// Counters are those that do not simply continue, in words.
+	// Counters are the counters that do not simply continue, in words.
 	Counters []string `json:"counters,omitempty"`
-	// Keys are what would become of live keys, by rule and limit; the most newly refused first.
+	// Keys says how live keys would be affected, by rule and limit; those with the most newly
+	// refused keys first.
 	Keys []KeysPlan `json:"keys,omitempty"`
-	// Unknown is why nothing, or not all, can be said about live keys.
+	// Unknown says why live keys are unknown, or some of them.
 	Unknown string `json:"unknown,omitempty"`
 }
 
-// KeysPlan is what would become of the live keys of one limit.
+// KeysPlan says how the live keys of one limit would be affected.
 type KeysPlan struct {
 	Rule string `json:"rule"`
 	Was  string `json:"was"` // the limit in words
 	Now  string `json:"now"`
-	// Keys is how many something is counted for, Refused how many of them would be refused one
-	// more event by the rules in force.
+	// Keys is how many keys have counts. Refused is how many of them are refused now.
 	Keys    int64 `json:"keys"`
 	Refused int64 `json:"refused"`
 	// AtLeast and AtMost are how many keys that are admitted now would be refused. They differ
 	// where a key does not say which branch or tier its caller has.
 	AtLeast int64 `json:"newly_refused_at_least"`
 	AtMost  int64 `json:"newly_refused_at_most"`
-	// Freed is how many that are refused now would be admitted, at least.
+	// Freed is at least how many keys that are refused now would be admitted.
 	Freed int64 `json:"freed,omitempty"`
-	// Seen is the share of the keys that was looked at. Below 1, the numbers are estimates, and
-	// those of newly refused keys are off by Margin at most, in 95 of 100 cases.
+	// Seen is the share of the keys that was examined. Below 1, the numbers are estimates; newly
+	// refused keys are off by at most Margin in 95 of 100 cases.
 	Seen   float64 `json:"seen"`
 	Margin int64   `json:"margin,omitempty"`
 	// Names are some of the keys that would newly be refused, those with the least room first.
 	Names [][]offenders.Part `json:"names,omitempty"`
 }
 
-// Surveyor is a store that can say what other limits would make of its keys, and changes nothing:
-// see [memory.Store.Survey].
+// Surveyor is a store that can tell how other limits would affect its keys, without changing
+// anything: see [memory.Store.Survey].
 type Surveyor interface {
 	Survey(ctx context.Context, asked [][]tidegate.Check, names [][]string, f func(i int, key string, left []int64)) (seen []float64, err error)
 }
@@ -77,11 +77,11 @@ type Surveyor interface {
 const (
 	maxProposal  = 64 << 20
 	maxPlanNames = 10
-	// surveyTime is how long a plan may look at live keys.
+	// surveyTime is how long a plan may examine live keys.
 	surveyTime = time.Minute
 )
 
-// plan tells what would become of counters if other rules were put in force.
+// plan answers what would happen to counters if other rules came into force.
 func (s *server) plan(r *http.Request) (any, error) {
 	var q Proposal
 	if err := decode(r, &q); err != nil {
@@ -113,7 +113,7 @@ func (s *server) plan(r *http.Request) (any, error) {
 	return p, nil
 }
 
-// beyond returns what is in a and not in b.
+// beyond returns the elements of a that are not in b.
 func beyond(a, b []string) (all []string) {
 	had := make(map[string]bool, len(b))
 	for _, name := range b {
@@ -127,7 +127,7 @@ func beyond(a, b []string) (all []string) {
 	return all
 }
 
-// planKeys looks at the live keys of counters that would go on under other numbers.
+// planKeys examines the live keys of counters that would continue under other limits.
 func (s *server) planKeys(ctx context.Context, p *Plan, carried []rules.Carried) {
 	if len(carried) == 0 {
 		return
@@ -165,8 +165,7 @@ func (s *server) planKeys(ctx context.Context, p *Plan, carried []rules.Carried)
 	slices.SortStableFunc(p.Keys, func(a, b KeysPlan) int { return cmp.Compare(b.AtMost, a.AtMost) })
 }
 
-// join adds the keys of a counter to those of the same rule and limits, whose callers are found
-// in another way.
+// join adds the keys of a counter to those of the same rule and limits with another scope.
 func join(all []KeysPlan, k KeysPlan) []KeysPlan {
 	for i := range all {
 		o := &all[i]
@@ -183,12 +182,13 @@ func join(all []KeysPlan, k KeysPlan) []KeysPlan {
 	return append(all, k)
 }
 
-// margin is how far an estimate of n keys among seen ones may be off, in 95 of 100 cases.
+// margin returns how far an estimate of n keys may be off in 95 of 100 cases, if the share seen of
+// keys was examined.
 func margin(n, keys int64, seen float64) int64 {
 	if seen >= 1 || keys == 0 {
 		return 0
 	}
 	p := float64(n) / float64(keys)
-	// One more keeps it honest where none of a sample was found.
+	// Add one, in case no key of the sample was affected.
 	return int64(math.Ceil(1.96*math.Sqrt(max(p*(1-p), 1/float64(keys))*float64(keys))/seen)) + 1
 }

@@ -10,8 +10,8 @@ import (
 // maxProfile bounds how long a profile may take: each of them slows the process down.
 const maxProfile = time.Minute
 
-// profiles are those of the process, bounded: one that takes time may run at once, and
-// two that stop the world to count what is there.
+// profiles serves profiles of the process with limits: one at a time that takes time, and two that
+// stop the world to count objects.
 type profiles struct {
 	timed, instant chan struct{}
 }
@@ -28,11 +28,11 @@ func (p *profiles) handler() http.Handler {
 	return mux
 }
 
-// bounded lets f run for so long and so often. Any profile takes time that is asked to
-// compare two instants.
+// bounded limits how long and how often f runs. Any profile takes time if two instants are
+// compared.
 func (p *profiles) bounded(f http.HandlerFunc, timed bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodGet && r.Method != http.MethodHead { // a form could say the seconds once more
+		if r.Method != http.MethodGet && r.Method != http.MethodHead { // a form could contain the seconds a second time
 			notAllowed(w, r, "GET, HEAD")
 			return
 		}

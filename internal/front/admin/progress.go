@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// ProgressHeader asks for progress when a request has it. Until the answer is there, informational
-// responses (102) carry it with how many live keys were looked at, every second.
+// ProgressHeader asks for progress. Until the answer is ready, a 102 response every second carries
+// it, with the number of live keys that were examined.
 const ProgressHeader = "Tidegate-Progress"
 
 const progressEvery = time.Second
@@ -20,7 +20,7 @@ type progress struct{ done atomic.Int64 }
 
 type progressKey struct{}
 
-// progressOf returns the progress of a request; nil means that nobody wants to know.
+// progressOf returns the progress of a request; nil if nobody asked for it.
 func progressOf(ctx context.Context) *progress {
 	p, _ := ctx.Value(progressKey{}).(*progress)
 	return p
@@ -32,8 +32,8 @@ func (p *progress) add(n int64) {
 	}
 }
 
-// showProgress tells the caller how far the request is until end is called, if it wants to know.
-// Nobody else may use w meanwhile.
+// showProgress sends progress to the caller, if it asked for it, until end is called. Nothing else
+// may be written to w meanwhile.
 func showProgress(w http.ResponseWriter, r *http.Request) (counted *http.Request, end func()) {
 	if r.Header.Get(ProgressHeader) == "" {
 		return r, func() {}

@@ -9,15 +9,15 @@ import (
 	"tidegate.dev/tidegate/internal/lang/describe"
 )
 
-// Question says whose counters are meant: those of one rule or of all, that a
-// request by somebody is counted in.
+// Question selects counters: those of one rule, or of all, in which a request with these identities
+// is counted.
 type Question struct {
-	// Rule, or "" for all that count by what As names.
+	// Rule, or "" for all rules that count by an identity in As.
 	Rule string `json:"rule,omitempty"`
-	// Method and URL of the request; without a URL, whatever the rules match.
+	// Method and URL of the request; without a URL, any request that the rules match.
 	Method string `json:"method,omitempty"`
 	URL    string `json:"url,omitempty"`
-	// As is who is asking, by the names of identify and the built-in ones.
+	// As has the identities, by the names of identify and the built-in ones.
 	As map[string]string `json:"as,omitempty"`
 }
 
@@ -58,7 +58,7 @@ func fromQuery(v url.Values) (q Question, err error) {
 	return q, nil
 }
 
-// check refuses what names nobody.
+// check rejects questions that select nothing.
 func (q *Question) check() error {
 	switch {
 	case q.Rule == "" && len(q.As) == 0:
@@ -69,7 +69,7 @@ func (q *Question) check() error {
 	return nil
 }
 
-// request is the one that the question describes.
+// request returns the request that the question describes.
 func (q *Question) request() (*tidegate.Request, error) {
 	described := describe.Request{Method: q.Method, URL: q.URL, As: q.As}
 	r, err := described.Request()

@@ -7,11 +7,11 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// maxRefundSteps bounds how often the store is asked for one counter: events of an earlier part
-// of a window weigh less than one each.
+// maxRefundSteps bounds how often the store is asked for one counter: in an earlier part of a
+// window, each event counts for less than one.
 const maxRefundSteps = 30
 
-// refundKeys gives back some of what a caller has used.
+// refundKeys returns used events to a caller.
 func (s *server) refundKeys(r *http.Request) (any, deed, error) {
 	var q Change
 	if err := decode(r, &q); err != nil {
@@ -61,9 +61,8 @@ func (s *server) refundKeys(r *http.Request) (any, deed, error) {
 	return now, d, err
 }
 
-// refundable reports whether events of a counter can be given back: slots are released by
-// whoever holds them, turns in a leaky bucket are of requests that wait, and a block is ended
-// by a reset.
+// refundable reports whether events of a counter can be refunded. Slots are released by their
+// holders, turns in a leaky bucket belong to waiting requests, and a block is ended by a reset.
 func refundable(c *Counter) bool {
 	a := c.check.Limit.Algorithm
 	return a != tidegate.Concurrency && a != tidegate.LeakyBucket && c.Role != "blocks"
@@ -127,7 +126,7 @@ func (s *server) peekOne(ctx context.Context, look tidegate.Check) (tidegate.Dec
 	return d, err
 }
 
-// exact reports whether an event that is given back is one that can be used.
+// exact reports whether each refunded event becomes one that can be used.
 func exact(l *tidegate.Limit) bool {
 	switch l.Algorithm {
 	case tidegate.SlidingLog, tidegate.SlidingWindow, tidegate.SubWindows:

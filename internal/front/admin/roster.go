@@ -10,7 +10,7 @@ import (
 	"tidegate.dev/tidegate/internal/lang/diag"
 )
 
-// Roster is the operators who have tokens, by the SHA-256 of those.
+// Roster has the operators with tokens, by the SHA-256 of the token.
 type Roster map[[sha256.Size]byte]Operator
 
 const (
@@ -45,8 +45,8 @@ func ParseRoster(file string, text []byte) (Roster, error) {
 
 const rosterHint = "write a line such as `alice operate` and the SHA-256 of her token, which `printf %s \"$TOKEN\" | sha256sum` prints"
 
-// add adds the operator of a line, or says what is wrong with it. It does not repeat the
-// line, which may have a token in it by mistake.
+// add adds the operator of a line, or says what is wrong. It does not quote the line, which may
+// contain a token by mistake.
 func (r Roster) add(words []string) (message, hint string) {
 	if len(words) != 3 {
 		return fmt.Sprintf("a line has a name, a role and a SHA-256, and this has %d words", len(words)), rosterHint
@@ -77,7 +77,7 @@ func (r Roster) add(words []string) (message, hint string) {
 	return "", ""
 }
 
-// validName reports whether an operator may be called that: names are printed and logged.
+// validName reports whether an operator may have that name: names are printed and logged.
 func validName(name string) bool {
 	return name != "" && len(name) <= maxName && !strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar })
 }

@@ -15,7 +15,7 @@ import (
 	"tidegate.dev/tidegate/rules/source"
 )
 
-// ruleSet is what there is to know about the rules in force.
+// ruleSet is the state of the rules in force.
 type ruleSet struct {
 	Rules    []string  `json:"rules"`
 	Files    []string  `json:"files"`
@@ -24,29 +24,29 @@ type ruleSet struct {
 	Reloads  int       `json:"reloads"`
 	Failed   int       `json:"failed"`
 	Warnings diag.List `json:"warnings,omitempty"`
-	// Current: they are those in the files. If not, this is why, and since when.
+	// Current: the rules in force are those in the files. If not, Error says why, and Since since
+	// when.
 	Current  bool      `json:"current"`
 	Error    string    `json:"error,omitempty"`
 	Problems diag.List `json:"problems,omitempty"`
 	Since    time.Time `json:"since,omitzero"`
-	// APIKeys and JWKS are how the keys are by which callers say who they are.
+	// APIKeys and JWKS are the state of the keys that identify callers.
 	APIKeys *source.APIKeysStatus `json:"api_keys,omitempty"`
 	JWKS    *rules.JWKSStatus     `json:"jwks,omitempty"`
-	// XDS is how things are with the control plane that sends rules.
+	// XDS is the state of the control plane that sends rules.
 	XDS any `json:"xds,omitempty"`
 }
 
-// validation is what became of rules that were only looked at.
+// validation is the result of checking rules.
 type validation struct {
 	Valid    bool      `json:"valid"`
 	Problems diag.List `json:"problems"` // errors, and warnings
 	Rules    []string  `json:"rules,omitempty"`
-	// Changes are what would become of counters, if they were put in force.
+	// Changes are what would happen to counters if the rules came into force.
 	Changes []string `json:"changes,omitempty"`
 }
 
-// validate tells what is wrong with rules, and what they would change. Nothing is put in
-// force.
+// validate answers what is wrong with rules, and what they would change. It puts nothing in force.
 func (s *server) validate(r *http.Request) (any, error) {
 	var q struct {
 		Name   string `json:"name"`
@@ -78,7 +78,7 @@ func (s *server) validate(r *http.Request) (any, error) {
 	return v, nil
 }
 
-// explained is a request that somebody wants explained.
+// explained is a request to be explained.
 type explained struct {
 	Question
 	Headers map[string]string `json:"headers,omitempty"`
@@ -87,7 +87,7 @@ type explained struct {
 	Cost    int64             `json:"cost,omitempty"`
 }
 
-// explain tells what the rules in force make of a request. It charges nothing.
+// explain answers how the rules in force treat a request. It charges nothing.
 func (s *server) explain(r *http.Request) (any, error) {
 	var q explained
 	if err := decode(r, &q); err != nil {
@@ -135,7 +135,7 @@ func (s *server) reload(r *http.Request) (any, deed, error) {
 	return is, d, err
 }
 
-// awaitReload returns when files that were read again have changed something, or soon.
+// awaitReload returns when a reload has changed the status, or after a second.
 func (s *server) awaitReload(ctx context.Context, was *source.Status) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()

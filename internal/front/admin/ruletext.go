@@ -9,8 +9,8 @@ import (
 // maxRuleText is how much of a rule is shown.
 const maxRuleText = 8 << 10
 
-// ruleText returns a rule as it is written at a place, file:line:col, in one of the files: its
-// line, and those below that stand further to the right. "" if it cannot be found.
+// ruleText returns the text of the rule at a place, file:line:col: its line, and the following
+// lines with more indentation. "" if it is not found.
 func ruleText(files map[string][]byte, place string) string {
 	file, line, ok := splitPlace(place)
 	if !ok {
@@ -35,13 +35,13 @@ func ruleText(files map[string][]byte, place string) string {
 		end++
 	}
 	text := strings.TrimRight(strings.Join(lines[line-1:end], "\n"), " \n")
-	for strings.HasPrefix(lastLine(text), "#") { // it is about what comes next
+	for strings.HasPrefix(lastLine(text), "#") { // a trailing comment belongs to the next rule
 		text = strings.TrimRight(text[:len(text)-len(lastLine(text))], " \n")
 	}
 	return shown(text, maxRuleText)
 }
 
-// lastLine is the last line without its indentation; "" if there is one alone.
+// lastLine returns the last line without its indentation; "" if there is only one line.
 func lastLine(text string) string {
 	i := strings.LastIndexByte(text, '\n')
 	if i < 0 {

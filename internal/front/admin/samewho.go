@@ -8,7 +8,7 @@ import (
 	"tidegate.dev/tidegate/internal/lang/describe"
 )
 
-// oneSpelling returns a copy of as with one spelling of an address or a network.
+// oneSpelling returns a copy of as with addresses and networks in canonical form.
 func oneSpelling(as map[string]string) map[string]string {
 	as = maps.Clone(as)
 	ip, ok := as["ip"]
@@ -26,8 +26,8 @@ func oneSpelling(as map[string]string) map[string]string {
 	return as
 }
 
-// sameWho reports whether a and b are the same people: a ban of Ann is one of ann where the rules
-// say that spelling does not matter.
+// sameWho reports whether a and b mean the same callers: a ban of Ann is one of ann if the rules
+// ignore case.
 func (s *server) sameWho(a, b map[string]string) bool {
 	if maps.Equal(a, b) {
 		return true
@@ -36,11 +36,11 @@ func (s *server) sameWho(a, b map[string]string) bool {
 	return s.Rules != nil && maps.EqualFunc(a, b, alike) && maps.Equal(s.spelled(a), s.spelled(b))
 }
 
-// spelled returns as in the spelling that requests are counted by.
+// spelled returns as with the values that requests are counted by.
 func (s *server) spelled(as map[string]string) map[string]string {
 	as = maps.Clone(as)
 	described := describe.Request{URL: "/", As: maps.Clone(as)}
-	delete(described.As, "ip") // it may be a network, which no request comes from
+	delete(described.As, "ip") // it may be a network, and no request comes from one
 	r, err := described.Request()
 	if err != nil {
 		return as

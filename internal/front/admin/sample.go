@@ -21,7 +21,7 @@ func samples(set *rules.Set, rule string, as map[string]string) []*tidegate.Requ
 	return all
 }
 
-// patternsOf are those of the rule; a rule without any is for every path.
+// patternsOf returns the patterns of the rule; a rule without any matches every path.
 func patternsOf(set *rules.Set, rule string) []string {
 	if patterns := set.Patterns(rule); len(patterns) > 0 {
 		return patterns
@@ -32,7 +32,7 @@ func patternsOf(set *rules.Set, rule string) []string {
 // sampleOf returns a request that a pattern matches; nil if none can be made.
 func sampleOf(pattern string, as map[string]string) *tidegate.Request {
 	p, err := route.Split(pattern)
-	if err != nil { // cannot be: the rules have been loaded
+	if err != nil { // cannot happen: the rules have been loaded
 		return nil
 	}
 	r, err := sample(p, as).Request()

@@ -10,22 +10,22 @@ import (
 	"tidegate.dev/tidegate/internal/chain/board"
 )
 
-// Series is what was decided in the last minutes, in steps: on one instance, or on all of a fleet
-// that have answered.
+// Series is the decisions of the last minutes, in time steps, on one instance or on all that have
+// answered.
 type Series struct {
-	// Nodes are the names of the instances that this is about.
+	// Nodes are the names of the instances included.
 	Nodes []string `json:"nodes"`
-	// Missing are those of the fleet that have not answered, and why.
+	// Missing are the instances that have not answered, and why.
 	Missing []string  `json:"missing,omitempty"`
 	From    time.Time `json:"from"`         // when the first step began
 	Step    int       `json:"step_seconds"` // how long each is
 	Lines   []Line    `json:"series"`
-	// LeftOut is how many lines found no room in the answers of instances, those that count the
-	// least.
+	// LeftOut is how many lines did not fit into the answers of instances: those with the lowest
+	// counts.
 	LeftOut int `json:"left_out,omitempty"`
 }
 
-// AllRequests is the rule of lines that count each request once, however many rules it meets.
+// AllRequests is the rule of lines that count each request once, however many rules apply to it.
 const AllRequests = "(requests)"
 
 // Line is how often decisions of a rule had an outcome, step by step, the oldest first.
@@ -68,7 +68,7 @@ func (s *server) series(r *http.Request) (any, error) {
 	return nil, problemf(http.StatusBadRequest, "fleet is true or false, and not %q.", q.Get("fleet"))
 }
 
-// about returns the lines that are asked for, in steps as long as asked for.
+// about returns the requested lines, in steps of the requested length.
 func (s Series) about(q SeriesQuery) Series {
 	s.Lines = slices.DeleteFunc(slices.Clone(s.Lines), func(l Line) bool {
 		return q.Rule != "" && q.Rule != l.Rule || q.Outcome != "" && q.Outcome != l.Outcome
@@ -79,9 +79,9 @@ func (s Series) about(q SeriesQuery) Series {
 // keptSteps is how many steps an instance remembers.
 const keptSteps = 900
 
-// coarser joins so many steps. Steps of all instances begin at multiples of their length, so that
-// they can be added; those at the ends that are not whole are left out. The first one of an instance
-// that has just begun is whole: nothing was decided before.
+// coarser joins `by` steps into one. Steps of all instances begin at multiples of their length, so
+// they can be added. Incomplete steps at the ends are left out, except the first one of an instance
+// that has just started: nothing was decided before it.
 func (s Series) coarser(by int) Series {
 	if by <= 1 || s.Step != 1 {
 		return s
@@ -113,14 +113,14 @@ func sumOf(counts []uint32) uint32 {
 	return uint32(min(sum, 1<<32-1))
 }
 
-// roundToStep is the number of the step that begins at about t.
+// roundToStep returns the number of the step that begins nearest to t.
 func roundToStep(t time.Time, step int) int64 {
 	length := int64(step) * 1000
 	return (t.UnixMilli() + length/2) / length
 }
 
-// MergeSeries adds up the series of several instances, which have the same step. Their clocks may
-// differ by a little, so it is exact to a step or two.
+// MergeSeries adds up the series of several instances with the same step. Their clocks may differ
+// slightly, so the result is exact to a step or two.
 func MergeSeries(step int, parts ...Series) Series {
 	merged := Series{Nodes: []string{}, Step: step, Lines: []Line{}}
 	first, end := int64(1<<62), int64(-1)
@@ -168,7 +168,7 @@ func MergeSeries(step int, parts ...Series) Series {
 	return merged
 }
 
-// length is how many steps there are.
+// length returns the number of steps.
 func (s *Series) length() int {
 	if len(s.Lines) == 0 {
 		return 0

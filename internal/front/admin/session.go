@@ -15,25 +15,25 @@ const (
 	maxSessions = 1000
 
 	sessionCookie = "tidegate_session"
-	// secureCookie is its name over TLS: browsers take it from this host alone, and over TLS alone.
+	// secureCookie is the name over TLS: browsers accept it only from this host, and only over TLS.
 	secureCookie = "__Host-tidegate_session"
 )
 
-// session is an operator who has signed in with a token. The token itself is not kept: by its
-// hash the operator is looked up at each request, so that one who is taken off the list is out.
+// session is an operator who has signed in with a token. Only the hash of the token is kept: it is
+// looked up at each request, so a removed operator is signed out.
 type session struct {
 	token  [sha256.Size]byte
 	began  time.Time
 	expiry time.Time
 }
 
-// sessions are those of this process, by the hashes of their names.
+// sessions are the sessions of this process, by the hash of their names.
 type sessions struct {
 	mu  sync.Mutex
 	all map[[sha256.Size]byte]session // under mu
 }
 
-// begin returns the name of a new session, which is never one that the client has brought.
+// begin returns the name of a new session; it never reuses a name from the client.
 func (s *sessions) begin(token [sha256.Size]byte, now time.Time) (name string, expiry time.Time) {
 	name, expiry = rand.Text()+rand.Text(), now.Add(SessionLasts)
 	s.mu.Lock()
@@ -70,7 +70,7 @@ func (s *sessions) end(name string) {
 	delete(s.all, sha256.Sum256([]byte(name)))
 }
 
-// cookieName is that of the session over this connection.
+// cookieName returns the name of the cookie on this connection.
 func cookieName(r *http.Request) string {
 	if r.TLS != nil {
 		return secureCookie
@@ -78,9 +78,9 @@ func cookieName(r *http.Request) string {
 	return sessionCookie
 }
 
-// sessionName is the name of the session that a request brings; "" if it brings none.
+// sessionName returns the session name in a request; "" if it has none.
 func sessionName(r *http.Request) string {
-	if c := r.CookiesNamed(cookieName(r)); len(c) == 1 { // two: somebody has added one
+	if c := r.CookiesNamed(cookieName(r)); len(c) == 1 { // two: one was injected
 		return c[0].Value
 	}
 	return ""

@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// Who is the operator of a request, for pages.
+// Who describes the operator of a request, for pages.
 type Who struct {
 	Name string `json:"name"`
 	Role string `json:"role"`
 	Via  string `json:"via"` // local, token, certificate, sso or session
-	// Ends is when a session ends; it is not there for other ways.
+	// Ends is when the session ends; it is left out for other ways.
 	Ends time.Time `json:"ends,omitzero"`
 	// Version of the program that answers.
 	Version string `json:"version,omitempty"`
 }
 
-// session tells who is asking, lets them sign in with a token, and out.
+// session shows the current operator, signs in with a token, and signs out.
 func (s *server) session(w http.ResponseWriter, r *http.Request) {
 	switch r.Method {
 	case http.MethodGet, http.MethodHead:
@@ -43,7 +43,7 @@ func (s *server) who(o Operator, r *http.Request) Who {
 	return is
 }
 
-// signIn exchanges a token for a session. Nobody is let in here who is not an operator.
+// signIn exchanges the token of an operator for a session.
 func (s *server) signIn(w http.ResponseWriter, r *http.Request) {
 	p := posted(w, r, maxBody)
 	if p == nil {
@@ -84,7 +84,7 @@ func (s *server) signIn(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, "application/json", is)
 }
 
-// signOut ends the session that the request brings. It is fine if there is none.
+// signOut ends the session of the request, if there is one.
 func (s *server) signOut(w http.ResponseWriter, r *http.Request) {
 	if p := foreign(r, s.guard.fromProxy(r)); p != nil {
 		p.answer(w)

@@ -9,18 +9,18 @@ import (
 	"tidegate.dev/tidegate/rules"
 )
 
-// tally counts the keys of a counter that would be held to other numbers.
+// tally counts how the keys of a counter would be affected by other limits.
 type tally struct {
 	carried *rules.Carried
 	asked   []tidegate.Check
-	// was and now are, by version, which of asked it means; -1 for one that never refuses.
+	// was and now are indexes into asked, by version; -1 for a limit that never refuses.
 	was, now []int
 
 	live, refused, atLeast, atMost, freed int64
 	names                                 []namedKey
 }
 
-// namedKey is a key that would newly be refused, and what the rules in force leave for it.
+// namedKey is a key that would be newly refused, and what it has left now.
 type namedKey struct {
 	key  string
 	left int64
@@ -46,7 +46,7 @@ func newTally(c *rules.Carried) *tally {
 	return t
 }
 
-// split reports whether instances count by themselves.
+// split reports whether instances count separately.
 func (t *tally) split() bool {
 	return slices.ContainsFunc(t.asked, func(c tidegate.Check) bool {
 		terms := c.Limit.Terms
@@ -54,7 +54,7 @@ func (t *tally) split() bool {
 	})
 }
 
-// add counts a key of which each check leaves so much.
+// add counts a key; left is what each check leaves for it.
 func (t *tally) add(key string, left []int64) {
 	refuses := func(i int) bool { return i >= 0 && left[i] == 0 }
 	any, all, before, freed := false, true, true, true
@@ -99,7 +99,7 @@ func (t *tally) sortNames() {
 	slices.SortFunc(t.names, func(a, b namedKey) int { return cmp.Or(cmp.Compare(a.left, b.left), cmp.Compare(a.key, b.key)) })
 }
 
-// keys is what was counted, of a share of all keys.
+// keys returns the totals, extrapolated from the examined share.
 func (t *tally) keys(seen float64, subject func(*tidegate.Limit, string) []offenders.Part) KeysPlan {
 	all := func(n int64) int64 { return int64(float64(n)/seen + 0.5) }
 	k := KeysPlan{

@@ -28,8 +28,8 @@ func (v *Verdict) add(level, format string, args ...any) {
 	}
 }
 
-// verdict judges how things are, from what is known of the rules and of the fleet. unknown is why
-// the fleet could not be asked.
+// verdict returns an assessment from what is known of the rules and the fleet. unknown says why the
+// fleet could not be asked.
 func (s *server) verdict(status *RulesStatus, fleet *Fleet, unknown string) Verdict {
 	var v Verdict
 	for _, ready := range s.Ready {
@@ -60,7 +60,7 @@ func (s *server) verdict(status *RulesStatus, fleet *Fleet, unknown string) Verd
 	return v
 }
 
-// judgeStore says how the store is, on how many instances.
+// judgeStore adds the state of the store, and on how many instances it is bad.
 func (s *server) judgeStore(v *Verdict, fleet *Fleet, unknown string) {
 	if s.Health == nil {
 		return
@@ -91,7 +91,7 @@ func (s *server) judgeStore(v *Verdict, fleet *Fleet, unknown string) {
 	case h.Status == "ok" && away == 0 && unknown == "":
 	case h.Status == "ok" && away == 0:
 		v.add("warn", "The instances cannot be listed: %s", unknown)
-	case all == 0: // the store cannot be asked who is there
+	case all == 0: // the store cannot list the instances
 		v.add("bad", "Redis %s%s, deciding locally on this node; the others cannot be asked", storeWord(h.Status), forText(since))
 	default:
 		v.add("bad", "Redis %s%s, deciding locally on %d of %d nodes", storeWord(cmp.Or(notOK(h.Status), "degraded")), forText(since), max(away, 1), all)
@@ -112,7 +112,7 @@ func storeWord(status string) string {
 	return status
 }
 
-// forText is how long something has lasted: " for 3 min".
+// forText returns how long something has lasted: " for 3 min".
 func forText(since time.Time) string {
 	if since.IsZero() {
 		return ""
@@ -120,7 +120,7 @@ func forText(since time.Time) string {
 	return " for " + span(time.Since(since))
 }
 
-// span is a duration as people say it.
+// span returns a duration in words.
 func span(d time.Duration) string {
 	switch {
 	case d < time.Minute:
@@ -170,7 +170,7 @@ func nodesOf(status *RulesStatus, fleet *Fleet, now time.Time) []NodeState {
 	return all
 }
 
-// shownHash is as much of a hash as people compare; other revisions stay as they are.
+// shownHash shortens a hash to what people compare; other revisions stay as they are.
 func shownHash(revision string) string {
 	const most = 12
 	if len(revision) > 32 && strings.Trim(revision, "0123456789abcdef") == "" {

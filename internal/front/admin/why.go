@@ -16,37 +16,37 @@ import (
 	"tidegate.dev/tidegate/rules/source"
 )
 
-// Why is what a slip says about a refusal, and what the rules say that were in force then.
+// Why is the explanation of a refusal: what its slip says, and what the rules in force then said.
 type Why struct {
 	Refusal RefusalOf `json:"refusal"`
 	// Text says it in a sentence.
 	Text string `json:"text"`
-	// Set is the rules that were in force; nil if they are not known any more, and Gone says why.
+	// Set is the rules that were in force; nil if they are no longer known, and Gone says why.
 	Set  *PastSet `json:"set,omitempty"`
 	Gone string   `json:"gone,omitempty"`
-	// Rule is what these say about the one who was refused; nil if that cannot be told.
+	// Rule is what they said about the refused caller; nil if that is unknown.
 	Rule *WhyRule `json:"rule,omitempty"`
-	// Now is where the same key stands under the rules in force now; empty if that cannot be told.
+	// Now is the state of the same key under the rules in force now; empty if that is unknown.
 	Now []Counter `json:"now,omitempty"`
 }
 
-// RefusalOf is what a slip says.
+// RefusalOf is the content of a slip.
 type RefusalOf struct {
 	At   time.Time `json:"at"`
 	Node string    `json:"node"`
-	// Rules is how the hash of the rules begins.
+	// Rules is the beginning of the hash of the rules.
 	Rules string `json:"rules,omitempty"`
 	Rule  string `json:"rule,omitempty"`
 	Limit string `json:"limit,omitempty"`
-	// Subject is who was counted. What may be a secret is a hash.
+	// Subject is who was counted. Values that may be secret are hashes.
 	Subject    []offenders.Part `json:"subject,omitempty"`
 	Remaining  int64            `json:"remaining"`
 	Capacity   int64            `json:"capacity"`
 	RetryAfter float64          `json:"retry_after_seconds,omitempty"`
-	Never      bool             `json:"never,omitempty"`   // coming again would not have helped
+	Never      bool             `json:"never,omitempty"`   // retrying would not have helped
 	Denied     bool             `json:"denied,omitempty"`  // by an access rule or a ban
-	Blocked    bool             `json:"blocked,omitempty"` // it was over the limit before, and kept out for a time
-	Shed       bool             `json:"shed,omitempty"`    // there was not the capacity for all requests
+	Blocked    bool             `json:"blocked,omitempty"` // it was over the limit before, and blocked for a time
+	Shed       bool             `json:"shed,omitempty"`    // there was not enough capacity for all requests
 	Unsure     bool             `json:"unsure,omitempty"`  // the store could not tell
 	Local      bool             `json:"local,omitempty"`   // the instance decided by itself, without the store
 }
@@ -58,11 +58,11 @@ type WhyRule struct {
 	Text  string `json:"text"`  // as it was written
 	Mode  string `json:"mode,omitempty"`
 	Per   string `json:"per,omitempty"`
-	// Branch, Tier and Row are what the one who was refused falls into.
+	// Branch, Tier and Row are those of the refused caller.
 	Branch string   `json:"branch,omitempty"`
 	Tier   string   `json:"tier,omitempty"`
 	Row    string   `json:"row,omitempty"`
-	Limits []string `json:"limits,omitempty"` // that they were held to
+	Limits []string `json:"limits,omitempty"` // that applied to the caller
 }
 
 // why opens a slip.
@@ -181,7 +181,7 @@ func asOf(subject []offenders.Part) (as map[string]string, known bool) {
 		if p.Hashed {
 			return nil, false
 		}
-		name, _, _ := strings.Cut(p.Name, "/") // who/cookie session: one of its sources
+		name, _, _ := strings.Cut(p.Name, "/") // who/cookie session: the identity and one of its sources
 		as[name] = p.Value
 	}
 	return as, len(as) > 0
@@ -197,7 +197,7 @@ func (s *server) explainThen(ctx context.Context, w *Why) {
 	st := s.Rules.Status()
 	bundle, err := s.bundleOf(ctx, hash)
 	set := s.Rules.Live().Set()
-	if st.Hash == "" || hash == "" || !strings.HasPrefix(st.Hash, hash) { // others are in force now
+	if st.Hash == "" || hash == "" || !strings.HasPrefix(st.Hash, hash) { // other rules are in force now
 		switch {
 		case errors.Is(err, source.ErrNoRevision):
 			w.Gone = fmt.Sprintf("the rules %s that were in force are not in the history any more, which has the last %d sets", hash, source.Kept)
@@ -223,7 +223,7 @@ func (s *server) explainThen(ctx context.Context, w *Why) {
 	w.Rule = ruleThen(set, bundle, &w.Refusal)
 }
 
-// bundleOf returns the files of a set by how its hash begins; nil where none are kept.
+// bundleOf returns the files of the set whose hash begins with hash; nil if no sets are kept.
 func (s *server) bundleOf(ctx context.Context, hash string) (*source.Bundle, error) {
 	if s.History == nil || hash == "" {
 		return nil, nil
@@ -239,7 +239,8 @@ func proposalOf(b *source.Bundle) *Proposal {
 	return p
 }
 
-// ruleThen is what a set says about who was refused. Nothing of who they are is in it.
+// ruleThen returns what a set says about the refused caller. The result does not identify the
+// caller.
 func ruleThen(set *rules.Set, bundle *source.Bundle, r *RefusalOf) *WhyRule {
 	as, _ := asOf(r.Subject)
 	var found *rules.ExplainedRule

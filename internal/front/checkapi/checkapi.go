@@ -1,9 +1,9 @@
-// Package checkapi answers over HTTP whether a request may pass: to programs that describe
-// it in JSON (POST /v1/check and its kin), and to proxies that pass its head on
-// (/v1/forward-auth). It decides nothing itself, and passes nothing on.
+// Package checkapi answers over HTTP whether a request may pass: to programs that describe the
+// request in JSON (POST /v1/check and others), and to proxies that forward its head
+// (/v1/forward-auth). It makes no decisions itself, and forwards nothing.
 //
-// It is an http.Handler for a listener of its own, never for the one that clients reach:
-// whoever may ask is believed. Start with [New].
+// It is an http.Handler for its own listener, never for the one that clients reach: it believes
+// what permitted callers say. Start with [New].
 package checkapi
 
 import (
@@ -23,12 +23,12 @@ import (
 // Options of [New]. Desk is needed; the zero values of the rest suit most.
 type Options struct {
 	Desk *desk.Desk
-	// HTTP is how forward-auth finds the client and answers. Its ClientIP also says which
+	// HTTP is how forward-auth identifies the client and answers. Its ClientIP also says which
 	// peers are proxies.
 	HTTP httplimit.Options
-	// EncodedSlash lets paths with %2F and backslashes through to the rules, which hold for
-	// every reading of them. Otherwise they are denied, as are dot segments and empty ones:
-	// an answer cannot rewrite the path that a proxy passes on.
+	// EncodedSlash passes paths with %2F and backslashes to the rules, which apply to every reading
+	// of them. Otherwise they are denied, like dot segments and empty segments: an answer cannot
+	// rewrite the path that a proxy forwards.
 	EncodedSlash bool
 	// Token returns the token that callers present; it is called for every request, so that
 	// the token may change.
@@ -40,33 +40,33 @@ type Options struct {
 	Unix bool
 	// Known reports whether the rules have an identity of that name; nil means all.
 	Known func(identity string) bool
-	// Samples are requests that meet the rules, for callers that ask for their usage
-	// without saying of what; nil means GET / alone.
+	// Samples are requests that match the rules, for callers that ask for their usage without
+	// naming a path; nil means GET / alone.
 	Samples func() []Sample
 	// Deadline is the longest time until a check is answered, whatever the store does; 0 means 1s.
-	// Of several checks each has that long, and after one that is late the rest is not tried. The
+	// Each of several checks has that long, and after a late one the rest is not tried. The
 	// deadline of the store should be shorter.
 	Deadline time.Duration
-	// Checks that one question may have; 0 means 256.
+	// Checks is how many checks one question may have; 0 means 256.
 	Checks int
-	// Answered is told of every answer; nil means nobody is. It must keep nothing of it.
+	// Answered is called for every answer; nil means never. It must not keep references to it.
 	Answered func(*Answer)
-	// Refused is told of every request that was refused without the rules, and of callers who may
-	// not ask; nil means nobody is.
+	// Refused is called for every request that was refused without the rules, and for callers that
+	// are not permitted; nil means never.
 	Refused func(strict.Refused)
-	// Log is told what an operator should know; nil means nobody is.
+	// Log gets what operators should know; nil means that nothing is logged.
 	Log *slog.Logger
 }
 
 // Sample is a request that meets some rule.
 type Sample struct{ Method, Host, Path string }
 
-// Answer is what Options.Answered is told.
+// Answer is the argument of Options.Answered.
 type Answer struct {
 	Request *http.Request
 	Verb    string // check, peek, forward-auth, …
 	Status  int
-	// Decision is the last that was made; nil if there was none.
+	// Decision is the last one; nil if there was none.
 	Decision *tidegate.Decision
 }
 
@@ -78,7 +78,7 @@ type Server struct {
 	front    *httplimit.Front   // for callers that passed the guard: trusts their headers
 	believed httplimit.ClientIP // of front
 	paths    strict.Paths
-	room     room // for long bodies of all requests at once
+	room     room // for the long bodies of all requests
 
 	forgotAddress sync.Once
 }
@@ -96,7 +96,7 @@ func New(o Options) *Server {
 	s := &Server{Options: o, clientIP: o.HTTP.ClientIP, paths: strict.Paths{EncodedSlash: o.EncodedSlash}}
 	s.guard = guard{token: o.Token, certs: o.Certificates, unix: o.Unix}
 	believing := o.HTTP
-	believing.ClientIP.TrustPeer = func(*http.Request) bool { return true } // the guard has refused all others
+	believing.ClientIP.TrustPeer = func(*http.Request) bool { return true } // the guard has rejected all others
 	s.front, s.believed = believing.Front(), believing.ClientIP
 	return s
 }
@@ -105,7 +105,7 @@ const forwardAuth = "/v1/forward-auth"
 
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	// RequestURI, not URL.Path: what follows is the path of another request, and has to be seen as sent.
+	// RequestURI, not URL.Path: the suffix is the path of another request, exactly as it was sent.
 	if rest, ok := strings.CutPrefix(r.RequestURI, forwardAuth); ok && (rest == "" || rest[0] == '?' || rest[0] == '/') {
 		s.forwardAuth(w, r, rest)
 		return
@@ -155,7 +155,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, name string, v v
 	}
 }
 
-// turnAway answers a caller that the guard refuses, and tells Options.Refused.
+// turnAway answers a caller that the guard rejects, and calls Options.Refused.
 func (s *Server) turnAway(w http.ResponseWriter, r *http.Request, name string, p *problem) {
 	if s.Refused != nil {
 		s.Refused(strict.Refused{Client: s.clientIP.Addr(r), Method: r.Method, Host: r.Host, Path: r.URL.Path, Reason: p.Detail})

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// deadline is a context with a deadline that takes a timer only once somebody waits for it:
-// counters in memory are asked without waiting.
+// deadline is a context whose timer starts only when something waits for it: counters in memory
+// answer without waiting.
 type deadline struct {
 	context.Context
 	at time.Time
@@ -17,7 +17,7 @@ type deadline struct {
 	cancel  context.CancelFunc
 }
 
-// within is the context of one question that is put to the store now.
+// within returns the context for a question to the store, starting now.
 func (s *Server) within(ctx context.Context) *deadline {
 	return &deadline{Context: ctx, at: time.Now().Add(s.Deadline)}
 }
@@ -45,7 +45,7 @@ func (d *deadline) Err() error {
 	return d.waiting.Err()
 }
 
-// stop ends what was waited for.
+// stop releases the timer.
 func (d *deadline) stop() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -54,16 +54,16 @@ func (d *deadline) stop() {
 	}
 }
 
-// deadlines is the time of questions that are asked together. Each has as long as a single one,
-// as a store that is far away answers them one after the other; but once one was not answered in
-// time, those after it have none.
+// deadlines are the contexts of questions that are asked together. Each gets as long as a single
+// one, since a distant store answers them in sequence; but after one has timed out, the rest gets
+// no time.
 type deadlines struct {
 	server *Server
 	ctx    context.Context
 	last   *deadline // nil before the first
 }
 
-// next is the context of the next question.
+// next returns the context of the next question.
 func (d *deadlines) next() *deadline {
 	if d.last != nil && !time.Now().Before(d.last.at) {
 		return d.last

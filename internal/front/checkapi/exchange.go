@@ -15,13 +15,13 @@ import (
 const (
 	// maxBody is the longest body of a request to this API.
 	maxBody = 1 << 20
-	// smallBody is how much of a body anybody may send without asking for room.
+	// smallBody is how much of a body is read without reserving room.
 	smallBody = 16 << 10
-	// maxBodies is the room for all bodies together that are longer than that.
+	// maxBodies is the room for all longer bodies together.
 	maxBodies = 64 << 20
-	// maxKept bounds the memory that an exchange is kept with.
+	// maxKept bounds the memory that a pooled exchange keeps.
 	maxKept = 64 << 10
-	// maxKeptQuestions is the same for questions.
+	// maxKeptQuestions bounds the questions that it keeps.
 	maxKeptQuestions = 16
 )
 
@@ -30,21 +30,21 @@ type exchange struct {
 	in, out   []byte
 	reserved  int64                // of room
 	questions []*question.Question // those of this request
-	spare     []*question.Question // all there are, empty unless used
-	used      int                  // how many of them were
+	spare     []*question.Question // all allocated ones, empty unless used
+	used      int                  // how many of them are used
 	many      bool
 	ready     []ready // as the gate is asked
 	decision  tidegate.Decision
-	verdict   verdict // what became of it, or of the worst of several
+	verdict   verdict // of the question, or the worst of several
 }
 
-// ready is a question that can be put to the gate, or why that is not done.
+// ready is a question for the gate, or why it is denied without it.
 type ready struct {
 	request *tidegate.Request
 	denied  *strict.Problem
 }
 
-// last is the decision that was made last; nil if there was none.
+// last returns the last decision; nil if there was none.
 func (x *exchange) last() *tidegate.Decision {
 	if x.verdict == undecided {
 		return nil
@@ -54,7 +54,7 @@ func (x *exchange) last() *tidegate.Decision {
 
 var exchanges = sync.Pool{New: func() any { return new(exchange) }}
 
-// question returns an empty one, the next of this request.
+// question returns the next empty question of this request.
 func (x *exchange) question() *question.Question {
 	n := len(x.questions)
 	if n == len(x.spare) {
@@ -69,7 +69,7 @@ func (x *exchange) question() *question.Question {
 	return q
 }
 
-// done puts x back for another request, unless it has grown.
+// done returns x to the pool, unless it has grown too large.
 func (x *exchange) done(room *room) {
 	room.give(x.reserved)
 	for _, q := range x.spare[:x.used] {
@@ -83,7 +83,7 @@ func (x *exchange) done(room *room) {
 	exchanges.Put(x)
 }
 
-// room bounds the memory that long bodies take together: maxBodies.
+// room limits the memory of all long bodies together to maxBodies.
 type room struct{ used atomic.Int64 }
 
 func (r *room) take(n int64) bool {
@@ -100,8 +100,8 @@ func (r *room) give(n int64) {
 	}
 }
 
-// read returns the body as text. It holds no more memory than has come, and long bodies
-// only as far as there is room for all of them.
+// read returns the body as text. It allocates only as much as has arrived, and reads long bodies
+// only while there is room.
 func (x *exchange) read(r *http.Request, room *room) (string, *problem) {
 	if r.ContentLength > maxBody {
 		return "", tooLong()

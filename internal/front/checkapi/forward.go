@@ -29,8 +29,8 @@ func (o *original) done() {
 	originals.Put(o)
 }
 
-// forwardAuth answers a proxy by status: 204, and it passes the request on; anything else,
-// and it answers its client with that. rest is what follows the path as it was sent.
+// forwardAuth answers a proxy: with 204 the proxy forwards the request, any other answer it passes
+// to its client. rest is what follows the path, as it was sent.
 func (s *Server) forwardAuth(w http.ResponseWriter, r *http.Request, rest string) {
 	o := originals.Get().(*original)
 	defer o.done()
@@ -78,18 +78,18 @@ func (s *Server) forwardAuth(w http.ResponseWriter, r *http.Request, rest string
 	s.tellProxy(w, r, d, deny)
 }
 
-// pathOf is a target as a log may show it: a query may have secrets.
+// pathOf returns a target without its query, which may contain secrets, for a log.
 func pathOf(target string) string {
 	path, _, _ := strings.Cut(target, "?")
 	return path[:min(len(path), question.MaxTarget)]
 }
 
-// bodyGrace is how long an answer waits for a body that is on its way, so that the connection
-// can be used again.
+// bodyGrace is how long an answer waits for a body in transit, so that the connection can be
+// reused.
 const bodyGrace = 50 * time.Millisecond
 
 // leaveBody answers without the body, which net/http would wait for over HTTP/1: some proxies
-// pass on how long it is and never send it, and others as slowly as their client does.
+// forward its length and never send it, others send it as slowly as their client.
 func leaveBody(w http.ResponseWriter, r *http.Request, latest time.Time) {
 	if r.ContentLength == 0 {
 		return
@@ -121,9 +121,9 @@ func (s *Server) tellProxy(w http.ResponseWriter, r *http.Request, d *tidegate.D
 	}
 }
 
-// denyStatus reads ?deny=NNN, the status of refusals for proxies that take only some. It is
-// never 5xx: a proxy that fails open would take a refusal for an absence, and some pass their
-// client's query on.
+// denyStatus parses ?deny=NNN, the status of refusals for proxies that accept only some. It must
+// not be 5xx: a proxy that fails open would take a refusal for an outage, and some forward their
+// client's query.
 func denyStatus(rest string) (int, *problem) {
 	query := strings.TrimPrefix(rest, "?")
 	if query == "" {
@@ -136,9 +136,9 @@ func denyStatus(rest string) (int, *problem) {
 	return int(digits[0]-'0')*100 + int(digits[1]-'0')*10 + int(digits[2]-'0'), nil
 }
 
-// read finds the request that the proxy asks about: by X-Original-URL, X-Original-URI or
-// X-Forwarded-Uri, or by the suffix of the path. Two that say different things are refused:
-// one of them may be the client's, passed on by a proxy that does not know it.
+// read determines the request that the proxy asks about, from X-Original-URL, X-Original-URI or
+// X-Forwarded-Uri, or from the suffix of the path. Contradicting sources are rejected: one of them
+// may come from the client, through a proxy that does not know the header.
 func (o *original) read(r *http.Request, suffix string, paths strict.Paths) *problem {
 	f := &o.forwarded
 	f.target = suffix
@@ -153,8 +153,8 @@ func (o *original) read(r *http.Request, suffix string, paths strict.Paths) *pro
 	}
 	o.Request = *r
 	o.Method, o.Host, o.RequestURI, o.URL = f.method, f.host, f.target, &o.url
-	o.ProtoMajor = 1 // the target is a path, whatever the proxy speaks with us
-	o.TLS = nil      // it is the proxy's
+	o.ProtoMajor = 1 // the target is a path, whatever protocol the proxy uses here
+	o.TLS = nil      // the connection is the proxy's
 	o.Body, o.ContentLength = http.NoBody, 0
 	if p := o.inspect(paths); p != nil {
 		return problemf(p.Status, "%s", p.Detail)

@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// forwarded is the request line and host that the headers of a proxy name; "" means that
-// none of them does.
+// forwarded is the request line and host in the headers of a proxy; "" means that no header has it.
 type forwarded struct{ method, host, target string }
 
 // read adds what the headers name.
@@ -38,13 +37,13 @@ func (f *forwarded) read(h http.Header) *problem {
 	switch {
 	case f.target == "":
 		return problemf(http.StatusBadRequest, "The proxy does not say which request it asks about: let it send X-Original-URL, X-Original-URI or X-Forwarded-Uri.")
-	case f.method == "": // that of the question is always GET from some proxies
+	case f.method == "": // some proxies always ask with GET, so the method of the question does not count
 		return problemf(http.StatusBadRequest, "The proxy does not say the method of the request: let it send X-Original-Method or X-Forwarded-Method.")
 	}
 	return nil
 }
 
-// readURL takes a whole URL apart: its path must stay as it was sent.
+// readURL splits a whole URL; its path must stay as it was sent.
 func (f *forwarded) readURL(h http.Header) *problem {
 	const name = "X-Original-Url"
 	value, ok := sole(h[name])
@@ -74,7 +73,7 @@ func (f *forwarded) readURL(h http.Header) *problem {
 	return nil
 }
 
-// sole is the one value of all lines; false if they differ.
+// sole returns the only distinct value of lines; false if they differ.
 func sole(lines []string) (string, bool) {
 	if len(lines) == 0 {
 		return "", true
@@ -87,7 +86,7 @@ func sole(lines []string) (string, bool) {
 	return lines[0], true
 }
 
-// sameHost compares without ports, which rules do not look at either.
+// sameHost compares hosts without ports, which rules ignore, too.
 func sameHost(a, b string) bool { return strings.EqualFold(withoutPort(a), withoutPort(b)) }
 
 func withoutPort(host string) string {

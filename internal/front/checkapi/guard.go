@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 )
 
-// tokenHeader is how proxies present the token, as Authorization is their clients'.
+// tokenHeader is where proxies present the token, since Authorization belongs to their clients.
 const tokenHeader = "X-Tidegate-Token"
 
 // guard checks whether a caller may ask.
@@ -21,13 +21,13 @@ type guard struct {
 	hashed atomic.Pointer[hashedToken]
 }
 
-// hashedToken is the token and its hash: hashes are of one length.
+// hashedToken is the token and its hash: comparing hashes does not reveal its length.
 type hashedToken struct {
 	text string
 	sum  [sha256.Size]byte
 }
 
-// secret returns the token in force; nil if there is none.
+// secret returns the current token; nil if there is none.
 func (g *guard) secret() *hashedToken {
 	if g.token == nil {
 		return nil
@@ -49,7 +49,7 @@ func (h *hashedToken) is(given string) bool {
 	return subtle.ConstantTimeCompare(sum[:], h.sum[:]) == 1
 }
 
-// proved reports whether the peer has shown who it is without a token.
+// proved reports whether the peer is permitted without a token.
 func (g *guard) proved(r *http.Request) bool {
 	return g.certs && r.TLS != nil && len(r.TLS.VerifiedChains) > 0 || g.unix && isUnix(r)
 }
@@ -59,7 +59,7 @@ func isUnix(r *http.Request) bool {
 	return local != nil && local.Network() == "unix"
 }
 
-// refuse says why a caller of the API may not ask.
+// refuse returns why a caller of the API is not permitted.
 func (g *guard) refuse(r *http.Request) *problem {
 	secret := g.secret()
 	if secret == nil && !g.certs {
@@ -83,7 +83,7 @@ func (g *guard) refuse(r *http.Request) *problem {
 	return problemf(http.StatusUnauthorized, "The check API needs its token, as X-Tidegate-Token: TOKEN or Authorization: Bearer TOKEN.")
 }
 
-// presented returns the token that a caller of the API sends.
+// presented returns the token in a request.
 func presented(h http.Header) (token string, ok bool) {
 	if lines := h[tokenHeader]; len(lines) > 0 {
 		return strings.TrimSpace(lines[0]), len(lines) == 1
@@ -96,8 +96,8 @@ func presented(h http.Header) (token string, ok bool) {
 	return strings.TrimSpace(token), strings.EqualFold(scheme, "Bearer")
 }
 
-// refuseFar is for an API that is open: it is for this machine, and not for pages of other
-// sites that a browser on this machine shows.
+// refuseFar returns why a caller is not permitted if the API is open: it must be on this machine,
+// and not a browser that shows a page of another site.
 func refuseFar(r *http.Request) *problem {
 	if !isUnix(r) {
 		peer, err := netip.ParseAddrPort(r.RemoteAddr)
@@ -112,7 +112,8 @@ func refuseFar(r *http.Request) *problem {
 	return nil
 }
 
-// believes says why the peer of a forward-auth request is not believed to be a proxy.
+// believes returns why the peer of a forward-auth request is not believed to be a proxy; nil if it
+// is.
 func (s *Server) believes(r *http.Request) *problem {
 	lines := r.Header[tokenHeader]
 	if len(lines) > 0 {

@@ -14,7 +14,7 @@ func problemf(status int, format string, args ...any) *problem {
 	return listen.NewProblem(status, fmt.Sprintf(format, args...))
 }
 
-// badInput makes a sentence of what is wrong with what was sent.
+// badInput returns the problem of an invalid request body or query.
 func badInput(err error) *problem {
 	return problemf(http.StatusBadRequest, "The question is not understood: %v.", err)
 }
@@ -34,7 +34,7 @@ func writeProblem(w http.ResponseWriter, r *http.Request, p *problem) {
 	p.Write(w, r.Method)
 }
 
-// Values of headers that many answers share. Nobody writes into them.
+// Values of headers that many answers share. They must not be modified.
 var (
 	jsonType = []string{"application/json"}
 	yamlType = []string{"application/yaml"}

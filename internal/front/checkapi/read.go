@@ -8,10 +8,10 @@ import (
 	"tidegate.dev/tidegate/internal/front/question"
 )
 
-// fields notes which fields of an object were there, by the bit of each.
+// fields records which fields of an object were present, one bit each.
 type fields uint32
 
-// once refuses a field that is there twice: readers differ in which of the two they take.
+// once rejects a field that occurs twice, since parsers differ in which of the two they use.
 func (f *fields) once(s *scanner, name string, bit uint) {
 	if *f&(1<<bit) != 0 {
 		s.fail("the field %q is there twice", name)
@@ -67,7 +67,7 @@ func readField(s *scanner, name string, q *question.Question, seen *fields) {
 	}
 }
 
-// readHeaders takes a string, or several in an array, for each name.
+// readHeaders reads an object of headers, each with a string or an array of strings.
 func readHeaders(s *scanner, q *question.Question) {
 	if !s.open('{', "an object of headers") {
 		return
@@ -93,7 +93,7 @@ func addHeader(s *scanner, q *question.Question, name string) {
 	q.Headers = append(q.Headers, question.Pair{Name: name, Value: s.str("the value of a header")})
 }
 
-// readBody takes the body as JSON, or any text as a string.
+// readBody reads the body: a string is taken as text, anything else as JSON.
 func readBody(s *scanner, q *question.Question) {
 	if s.peek() == '"' {
 		q.Body = s.str("body")
@@ -125,11 +125,11 @@ func readAs(s *scanner, q *question.Question) {
 	}
 }
 
-// checksBit is that of the field checks.
+// checksBit is the bit of the field checks.
 const checksBit = 31
 
-// readChecks reads what POST /v1/check and /v1/peek take: one question, or an object with
-// the field checks and nothing else, an array of them.
+// readChecks reads the body of POST /v1/check and /v1/peek: one question, or an object with just
+// the field checks, an array of questions.
 func (x *exchange) readChecks(text string, most int) error {
 	s := scanner{text: text}
 	if !s.open('{', "an object that describes a request") {
@@ -172,13 +172,13 @@ func (x *exchange) readMany(s *scanner, most int) {
 	}
 }
 
-// report is what comes back with a ticket.
+// report is a ticket, and the outcome that is reported for it.
 type report struct {
 	ticket  string
 	outcome tidegate.Outcome
 }
 
-// readReport reads a ticket and those of the fields status and cost that are allowed.
+// readReport reads a ticket, and the fields status and cost if they are allowed.
 func readReport(text string, status, cost bool) (r report, err error) {
 	s := scanner{text: text}
 	if !s.open('{', "an object with a ticket") {
@@ -211,7 +211,7 @@ func readReport(text string, status, cost bool) (r report, err error) {
 
 func inCheck(i int, err error) error { return &checkError{i, err} }
 
-// checkError says which of several checks is wrong.
+// checkError says which of several checks is invalid.
 type checkError struct {
 	index int
 	err   error

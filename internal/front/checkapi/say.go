@@ -9,11 +9,10 @@ import (
 	"tidegate.dev/tidegate/internal/front/desk"
 )
 
-// decisionHeader says in one word what became of a question, for proxies that know only
-// some statuses.
+// decisionHeader has the verdict in one word, for proxies that only support some statuses.
 const decisionHeader = "X-Tidegate-Decision"
 
-// verdict is what became of a request, the worst last.
+// verdict is the result for a request, the worst last.
 type verdict uint8
 
 const (
@@ -26,8 +25,8 @@ const (
 // verdictHeaders are the values of the header.
 var verdictHeaders = [...][]string{allowed: {"allowed"}, limited: {"limited"}, denied: {"denied"}}
 
-// verdictOf is what became of a request. One that was refused without a limit never came to
-// the rules.
+// verdictOf returns the result for a request. A refusal without a limit was made before the rules
+// were asked.
 func verdictOf(d *tidegate.Decision) verdict {
 	switch {
 	case d.OK:
@@ -87,7 +86,7 @@ func appendAnswer(b []byte, a *desk.Answer, result verdict, reason string) []byt
 	return b
 }
 
-// appendSeconds writes a duration exactly.
+// appendSeconds appends a duration in seconds, exactly.
 func appendSeconds(b []byte, d time.Duration) []byte {
 	d = max(d, 0)
 	b = strconv.AppendInt(b, int64(d/time.Second), 10)
@@ -103,7 +102,7 @@ func appendSeconds(b []byte, d time.Duration) []byte {
 	return b
 }
 
-// appendString writes a string as JSON; what is not UTF-8 becomes U+FFFD.
+// appendString appends a string as JSON; invalid UTF-8 becomes U+FFFD.
 func appendString(b []byte, s string) []byte {
 	const hex = "0123456789abcdef"
 	b = append(b, '"')

@@ -10,8 +10,8 @@ import (
 	"tidegate.dev/tidegate/internal/lang/jsonvalue"
 )
 
-// scanner reads JSON of a known form from left to right, strictly, and copies nothing that
-// is not escaped. After the first mistake it reads on as if the text had ended.
+// scanner reads JSON of a known form from left to right, strictly, and copies only strings with
+// escapes. After the first error it behaves as if the text had ended.
 type scanner struct {
 	text string
 	at   int
@@ -33,7 +33,7 @@ func (s *scanner) expected(what string) {
 	s.fail("the JSON has %q at byte %d, where %s is expected", s.text[s.at], s.at, what)
 }
 
-// peek is the next byte that is not a space; 0 at the end.
+// peek returns the next byte that is not a space; 0 at the end.
 func (s *scanner) peek() byte {
 	for ; s.at < len(s.text); s.at++ {
 		switch c := s.text[s.at]; c {
@@ -45,7 +45,7 @@ func (s *scanner) peek() byte {
 	return 0
 }
 
-// open reads the bracket that begins an object or an array.
+// open reads the bracket at the beginning of an object or an array.
 func (s *scanner) open(bracket byte, what string) bool {
 	if s.peek() != bracket {
 		s.expected(what)
@@ -55,8 +55,8 @@ func (s *scanner) open(bracket byte, what string) bool {
 	return true
 }
 
-// next reports whether another element follows, before which it has read the comma; n
-// counts them. It reads the bracket at the end.
+// next reports whether another element follows, and reads the comma before it; n counts elements.
+// At the end it reads the closing bracket.
 func (s *scanner) next(closing byte, n *int) bool {
 	c := s.peek()
 	switch {
@@ -115,7 +115,7 @@ func (s *scanner) str(what string) string {
 	return ""
 }
 
-// escaped reads a string with a backslash in it.
+// escaped reads a string that contains a backslash.
 func (s *scanner) escaped(what string) string {
 	end := s.at + 1
 	for ; end < len(s.text) && s.text[end] != '"'; end++ {
@@ -151,7 +151,7 @@ func (s *scanner) boolean(what string) bool {
 	return false
 }
 
-// integer reads a whole number from low to high.
+// integer reads an integer from low to high.
 func (s *scanner) integer(what string, low, high int64) int64 {
 	s.peek()
 	text := s.token()
@@ -163,7 +163,7 @@ func (s *scanner) integer(what string, low, high int64) int64 {
 	return n
 }
 
-// token reads what is neither quoted nor in brackets.
+// token reads a literal: anything that is neither quoted nor in brackets.
 func (s *scanner) token() string {
 	rest := s.text[s.at:]
 	if end := strings.IndexAny(rest, ",]} \t\r\n"); end >= 0 {
@@ -187,7 +187,7 @@ func (s *scanner) scalar(what string) string {
 	return s.str(what)
 }
 
-// value reads anything, and returns it as it is written.
+// value reads any value, and returns it as it is written.
 func (s *scanner) value(what string) string {
 	s.peek()
 	start := s.at
@@ -223,7 +223,7 @@ func (s *scanner) value(what string) string {
 	return text
 }
 
-// end refuses what follows the text.
+// end rejects trailing text.
 func (s *scanner) end() error {
 	if s.peek() != 0 || s.at < len(s.text) {
 		s.expected("the end")

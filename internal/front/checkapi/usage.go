@@ -13,10 +13,10 @@ import (
 	"tidegate.dev/tidegate/internal/front/strict"
 )
 
-// maxSamples bounds how many requests are looked at for one question about usage.
+// maxSamples bounds the requests that are evaluated for one question about usage.
 const maxSamples = 128
 
-// samples are what a question about usage means that names no path.
+// samples returns the requests for a question about usage that names no path.
 func (s *Server) samples() []Sample {
 	var all []Sample
 	if s.Samples != nil {
@@ -28,7 +28,7 @@ func (s *Server) samples() []Sample {
 	return all[:min(len(all), maxSamples)]
 }
 
-// usage answers POST /v1/usage, which describes whose limits are meant.
+// usage answers POST /v1/usage about the described callers.
 func (s *Server) usage(ctx context.Context, x *exchange, text string) *problem {
 	sc := scanner{text: text}
 	q := x.question()
@@ -63,8 +63,8 @@ func (s *Server) usage(ctx context.Context, x *exchange, text string) *problem {
 	return nil
 }
 
-// ownUsage answers GET /v1/usage, which a proxy passes on for a client: the limits of the
-// one who sent the request.
+// ownUsage answers GET /v1/usage that a proxy forwards for a client: with the limits of that
+// client.
 func (s *Server) ownUsage(w http.ResponseWriter, r *http.Request) {
 	if s.believes(r) != nil {
 		if p := s.guard.refuse(r); p != nil {
@@ -78,21 +78,21 @@ func (s *Server) ownUsage(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	own := *r
-	own.TLS = nil // it is the proxy's
+	own.TLS = nil // the connection is the proxy's
 	if host != "" {
 		own.Host = host
 	}
 	s.tellUsage(w, &own, s.front, "GET, POST")
 }
 
-// Usage returns a handler that tells clients of their own limits, free of charge, for a path
-// of a listener that clients reach themselves. It asks nobody for a token.
+// Usage returns a handler that shows clients their own limits, free of charge, for a listener that
+// clients reach themselves. It requires no token.
 func (s *Server) Usage() http.Handler {
 	front := s.HTTP.Front()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.tellUsage(w, r, front, "GET") })
 }
 
-// tellUsage is about the client of r, as front finds it, and the request that the query
+// tellUsage answers for the client of r, as identified by front, and the request that the query
 // names by method and path.
 func (s *Server) tellUsage(w http.ResponseWriter, r *http.Request, front *httplimit.Front, allow string) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
@@ -114,7 +114,7 @@ func (s *Server) tellUsage(w http.ResponseWriter, r *http.Request, front *httpli
 			front.Ask(&o.Request, func(q *tidegate.Request) { found.add(s.Desk.Usage(deadlines.next(), q)) })
 		}
 		o.done()
-		if p != nil && r.URL.RawQuery != "" { // else nobody named that path
+		if p != nil && r.URL.RawQuery != "" { // otherwise the path was not named by the client
 			s.fail(w, r, "usage", problemf(p.Status, "%s", p.Detail))
 			return
 		}
@@ -129,11 +129,11 @@ func (s *Server) tellUsage(w http.ResponseWriter, r *http.Request, front *httpli
 	}
 }
 
-// askedOf reads ?method=POST&path=/posts.
+// askedOf parses ?method=POST&path=/posts.
 func (s *Server) askedOf(r *http.Request) ([]Sample, *problem) {
 	var one Sample
 	query, err := url.ParseQuery(r.URL.RawQuery)
-	if err != nil { // what it leaves out may be the path
+	if err != nil { // the invalid part may be the path
 		return nil, problemf(http.StatusBadRequest, "The query is not understood; write ; as %%3B and %% as %%25.")
 	}
 	for name, values := range query {
@@ -157,7 +157,7 @@ func (s *Server) askedOf(r *http.Request) ([]Sample, *problem) {
 	return s.samples(), nil
 }
 
-// imagine makes o the request of a sample, from the client of r.
+// imagine makes o the request of a sample, sent by the client of r.
 func (o *original) imagine(r *http.Request, sample Sample, paths strict.Paths) *strict.Problem {
 	o.Request = *r
 	o.Method, o.RequestURI, o.URL = sample.Method, sample.Path, &o.url
@@ -172,7 +172,7 @@ func (o *original) imagine(r *http.Request, sample Sample, paths strict.Paths) *
 	return o.inspect(paths)
 }
 
-// uses are limits and where somebody stands with them, each once.
+// uses are limits with what is used of them, each once.
 type uses []desk.Use
 
 func (all *uses) add(more []desk.Use) {
@@ -181,7 +181,7 @@ func (all *uses) add(more []desk.Use) {
 		for i := range *all {
 			had := &(*all)[i]
 			same := had.Rule == u.Rule && had.Blocked == u.Blocked && had.Limit.Identity() == u.Limit.Identity()
-			known = known || same && (had.Key == u.Key || had.Used == u.Used) // a counter moves between two looks
+			known = known || same && (had.Key == u.Key || had.Used == u.Used) // a counter may change between two reads
 		}
 		if !known {
 			*all = append(*all, u)

@@ -11,7 +11,7 @@ import (
 	"tidegate.dev/tidegate/internal/front/question"
 )
 
-// verb answers the JSON in text by appending to x.out, or says why it does not.
+// verb answers the JSON in text by appending to x.out, or returns why it does not.
 type verb func(s *Server, ctx context.Context, x *exchange, text string) *problem
 
 var verbs = map[string]verb{
@@ -41,10 +41,11 @@ func release(d *desk.Desk, ctx context.Context, ticket string, _ tidegate.Outcom
 // decide is a verb about requests.
 type decide struct {
 	ask func(*desk.Desk, context.Context, *tidegate.Request) desk.Answer
-	// askPending is for callers who will report the outcome; nil means that there is none to report.
+	// askPending is for callers that will report the outcome; nil means that there is no outcome to
+	// report.
 	askPending func(*desk.Desk, context.Context, *tidegate.Request) desk.Answer
 	many       bool   // several at a time
-	idle       string // said of a request that was allowed and left nothing to do
+	idle       string // the error for a request that was allowed but needs no ticket
 }
 
 // verb implements a verb.
@@ -55,7 +56,7 @@ func (d decide) verb(s *Server, ctx context.Context, x *exchange, text string) *
 	if x.many && !d.many {
 		return badInput(errors.New("this takes one request at a time"))
 	}
-	// All are read before one is charged.
+	// Read all of them before any is charged.
 	if err := x.prepare(s, d.askPending != nil); err != nil {
 		return badInput(err)
 	}
@@ -92,8 +93,8 @@ func (d decide) verb(s *Server, ctx context.Context, x *exchange, text string) *
 	return nil
 }
 
-// prepare makes requests of the questions, which may say that their outcome will be reported if
-// there is one.
+// prepare makes the requests of the questions. outcome says whether questions may promise to report
+// the outcome.
 func (x *exchange) prepare(s *Server, outcome bool) error {
 	for i, q := range x.questions {
 		r, denied, err := q.Request(s.paths)
@@ -111,10 +112,10 @@ func (x *exchange) prepare(s *Server, outcome bool) error {
 	return nil
 }
 
-// errReport is for verbs whose requests have no outcome, or whose outcome is always reported.
+// errReport is for verbs without an outcome, or whose outcome is always reported.
 var errReport = errors.New("the field \"report\" is for check and acquire")
 
-// write appends the answer to the question q.
+// write appends the answer to question q.
 func (x *exchange) write(a *desk.Answer, reason string, q *question.Question, known func(string) bool) {
 	result := verdictOf(&a.Decision)
 	x.decision = a.Decision
@@ -138,8 +139,8 @@ func (x *exchange) write(a *desk.Answer, reason string, q *question.Question, kn
 	x.out = append(x.out, '}')
 }
 
-// ticketVerb returns the verb that reports something about a ticket. needs are the fields that it takes beside it, of
-// which one has to be there.
+// ticketVerb returns a verb that reports something about a ticket. needs are the fields of which at
+// least one is required.
 func ticketVerb(report func(*desk.Desk, context.Context, string, tidegate.Outcome) error, needs string) verb {
 	return func(s *Server, ctx context.Context, x *exchange, text string) *problem {
 		r, err := readReport(text, needs == "status or cost", needs != "")
@@ -159,7 +160,7 @@ func ticketVerb(report func(*desk.Desk, context.Context, string, tidegate.Outcom
 	}
 }
 
-// unreported says why nothing came of a report.
+// unreported returns why a report had no effect.
 func unreported(err error) *problem {
 	switch {
 	case errors.Is(err, desk.ErrTicket):

@@ -1,6 +1,6 @@
-// Package dashboard is the page for operators: files that are built in, and a stream of what they
-// show. It decides nothing and knows nothing by itself: the page asks the admin API, as any other
-// client of it, and the stream shows what [Options.Look] finds.
+// Package dashboard is the page for operators: embedded files, and a stream of live data. It knows
+// nothing by itself: the page uses the admin API like any other client, and the stream shows what
+// [Options.Look] returns.
 //
 // Start with [New].
 package dashboard
@@ -23,12 +23,12 @@ var embedded embed.FS
 
 // Options of [New].
 type Options struct {
-	// Look finds out how things are now; it is called once for all pages, and only while there are
-	// some.
+	// Look returns the current state; one call serves all pages, and it is only called while pages
+	// are open.
 	Look Look
-	// Every is how often; 0 means two seconds.
+	// Every is how often Look is called; 0 means two seconds.
 	Every time.Duration
-	// Pages that may be open at once; 0 means 100.
+	// Pages is how many may be open at once; 0 means 100.
 	Pages int
 }
 
@@ -38,7 +38,7 @@ type Dashboard struct {
 	files map[string]file
 }
 
-// file is one that is served.
+// file is an embedded file as it is served.
 type file struct {
 	body []byte
 	kind string
@@ -48,8 +48,7 @@ type file struct {
 // Prefix is the path that the files are below.
 const Prefix = "/ui/"
 
-// policy lets a page load nothing but what is served here, run no script that is written into it,
-// and be framed by nobody.
+// policy makes a page load only what is served here, run no inline scripts, and not be framed.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
 
@@ -66,7 +65,7 @@ func New(o Options) *Dashboard {
 		}
 		sum := sha256.Sum256(body)
 		kind := mime.TypeByExtension(path.Ext(name))
-		if path.Ext(name) == ".js" { // whatever this machine calls it
+		if path.Ext(name) == ".js" { // whatever type this machine maps it to
 			kind = "text/javascript; charset=utf-8"
 		}
 		d.files[Prefix+strings.TrimPrefix(name, "files/")] = file{body, kind, `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`}

@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// Look finds out how things are now, and returns what pages about a topic are to be shown, as JSON:
-// "" is the first page, anything else the page of a rule.
+// Look returns the current state, as a function from a topic to JSON for its pages: "" is the first
+// page, anything else the page of that rule.
 type Look func(ctx context.Context) (show func(topic string) []byte)
 
-// hub shows what one look has found to all pages.
+// hub sends the result of each Look to all pages.
 type hub struct {
 	o    Options
 	done chan struct{}
-	wake chan struct{} // has an element when a page has come
+	wake chan struct{} // has an element when a page was opened
 
 	mu     sync.Mutex
 	closed bool                 // under mu
@@ -53,7 +53,7 @@ func (h *hub) Close() {
 	}
 }
 
-// run looks again and again while there are pages.
+// run calls Look regularly while pages are open.
 func (h *hub) run() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -81,7 +81,7 @@ func (h *hub) run() {
 	}
 }
 
-// publish shows all pages what a look has found: each topic is written once.
+// publish sends a new state to all pages; each topic is encoded once.
 func (h *hub) publish(show func(string) []byte) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -91,7 +91,7 @@ func (h *hub) publish(show func(string) []byte) {
 	}
 }
 
-// event is what is sent about a topic. The caller has h.mu.
+// event returns the event of a topic. The caller holds h.mu.
 func (h *hub) event(topic string) []byte {
 	event, ok := h.shown[topic]
 	if !ok {
@@ -101,7 +101,7 @@ func (h *hub) event(topic string) []byte {
 	return event
 }
 
-// offer has a viewer send an event, in place of one that it has not sent yet.
+// offer replaces the event that a viewer has not sent yet.
 func (v *viewer) offer(event []byte) {
 	select {
 	case <-v.next:
@@ -110,7 +110,7 @@ func (v *viewer) offer(event []byte) {
 	v.next <- event
 }
 
-// join adds a page; nil means that there are too many.
+// join adds a page; nil means that too many are open.
 func (h *hub) join(topic string) *viewer {
 	v := &viewer{topic, make(chan []byte, 1)}
 	h.mu.Lock()
@@ -136,11 +136,10 @@ func (h *hub) leave(v *viewer) {
 	delete(h.pages, v)
 }
 
-// quiet is after how long a stream without news says that it is there, so that proxies do not
-// end it.
+// quiet is after how much silence a stream sends a comment, so that proxies do not close it.
 const quiet = 15 * time.Second
 
-// Stream sends a page what is live, while allowed says that it may see it.
+// Stream sends live data to a page, while allowed returns true.
 func (h *hub) Stream(w http.ResponseWriter, r *http.Request, allowed func() bool) {
 	v := h.join(r.URL.Query().Get("rule"))
 	if v == nil {
@@ -150,7 +149,7 @@ func (h *hub) Stream(w http.ResponseWriter, r *http.Request, allowed func() bool
 	}
 	defer h.leave(v)
 	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("X-Accel-Buffering", "no") // nginx would keep events back
+	w.Header().Set("X-Accel-Buffering", "no") // nginx would buffer events
 	control := http.NewResponseController(w)
 	if _, err := w.Write([]byte("retry: 2000\n\n")); err != nil || control.Flush() != nil {
 		return

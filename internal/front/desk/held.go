@@ -7,7 +7,7 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// Held tells which limits decide about the request, with their keys, or that it is denied
+// Held returns the checks that decide about the request, with their keys, or that it is denied
 // whatever is used. It charges nothing.
 func (d *Desk) Held(ctx context.Context, r *tidegate.Request) (checks []tidegate.Check, denied bool) {
 	r.Unattended = true
@@ -15,7 +15,7 @@ func (d *Desk) Held(ctx context.Context, r *tidegate.Request) (checks []tidegate
 		return nil, true
 	}
 	d.gate.PeekEach(ctx, r, func(c tidegate.Check, _ tidegate.Decision) {
-		c.Key = strings.Clone(c.Key) // others use its memory again
+		c.Key = strings.Clone(c.Key) // its memory is reused
 		checks = append(checks, c)
 	})
 	return checks, false

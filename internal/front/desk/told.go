@@ -2,9 +2,9 @@ package desk
 
 import "tidegate.dev/tidegate"
 
-// Told is what callers are told of the limit that decided: its rule and, if ok, its number and
-// what remains of it. Those of a ceiling or a block are the numbers of the limit below it; an
-// access rule has none, nor has a block without such a limit.
+// Told returns what callers are told about the limit that decided: its rule and, if ok, its number
+// and what remains. For a ceiling or a block these are the numbers of the nominal limit; an access
+// rule has none, nor has a block without a nominal limit.
 func Told(d *tidegate.Decision) (rule string, limit, remaining int64, ok bool) {
 	l := d.Limit
 	if l == nil {
@@ -21,7 +21,7 @@ func Told(d *tidegate.Decision) (rule string, limit, remaining int64, ok bool) {
 	return rule, shown.Capacity(), left(l, shown, d.Remaining), true
 }
 
-// shown is the limit whose numbers callers are told for l; nil if there is none.
+// shown returns the limit whose numbers callers get for l; nil if there is none.
 func shown(l *tidegate.Limit) *tidegate.Limit {
 	switch {
 	case l.Algorithm == tidegate.Deny:
@@ -34,8 +34,8 @@ func shown(l *tidegate.Limit) *tidegate.Limit {
 	return l
 }
 
-// left is what remains of shown, where l has remaining: what a ceiling leaves above its limit is
-// not told.
+// left returns what remains of shown if remaining is what remains of l: the room above the nominal
+// limit is not disclosed.
 func left(l, shown *tidegate.Limit, remaining int64) int64 {
 	if blocks(l) {
 		return 0

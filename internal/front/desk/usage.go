@@ -8,25 +8,25 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// Use is where a caller stands with one limit.
+// Use is how much of one limit a caller has used.
 type Use struct {
 	Rule      string
 	Key       string          // of the counter
-	Limit     *tidegate.Limit // as clients are told it
+	Limit     *tidegate.Limit // as clients are told about it
 	Used      int64
 	Remaining int64
 	// RetryAfter is when the next request would pass; 0 means now.
 	RetryAfter time.Duration
-	// ResetAfter is when nothing will be used any more.
+	// ResetAfter is when nothing is used any more.
 	ResetAfter time.Duration
-	// Blocked: the rule refuses because it refused before.
+	// Blocked: the rule blocks the caller because of an earlier refusal.
 	Blocked bool
-	// Err is why the rest is not known.
+	// Err says why the rest is unknown.
 	Err error
 }
 
-// Usage tells of every limit that the request is held to, and charges nothing. A block is
-// only told of while it refuses.
+// Usage returns the use of every limit that applies to the request, and charges nothing. A block is
+// included only while it refuses.
 func (d *Desk) Usage(ctx context.Context, r *tidegate.Request) (all []Use) {
 	r.Unattended = true
 	d.gate.PeekEach(ctx, r, func(c tidegate.Check, got tidegate.Decision) {

@@ -16,10 +16,10 @@ type answerHeader struct {
 	announced map[string]bool // trailers
 }
 
-// mostOwn is the request id, all dialects of the limits together, and their mark.
+// mostOwn is enough for the request id, all dialects of limit headers, and their mark.
 const mostOwn = 12
 
-// open takes what h contains as the gateway's own.
+// open records what h contains as the gateway's own.
 func (a *answerHeader) open(h http.Header) {
 	a.header = h
 	for name := range h {
@@ -80,19 +80,19 @@ func (a *answerHeader) takeSwitch(h http.Header) {
 	}
 }
 
-// complete is called when all of the upstream's headers are there. It removes a length that must
-// not be sent, and keeps net/http from adding a type that the upstream did not name.
+// complete finishes the header once it has all of the upstream's fields. It removes a length that
+// must not be sent, and keeps net/http from adding a type that the upstream did not set.
 func (a *answerHeader) complete(status int) {
 	if status == http.StatusNoContent {
-		delete(a.header, "Content-Length") // HTTP/2 clients take such an answer for malformed
+		delete(a.header, "Content-Length") // HTTP/2 clients consider such an answer malformed
 	}
 	if _, ok := a.header["Content-Type"]; !ok {
-		a.header["Content-Type"] = nil // or it is guessed from the body
+		a.header["Content-Type"] = nil // otherwise net/http guesses it from the body
 	}
 }
 
-// passesTrailer reports whether the client gets a trailer of the upstream: none that stands in
-// for a header that clients act on, and none that we say ourselves.
+// passesTrailer reports whether the client gets a trailer of the upstream: not if it stands for a
+// header that clients act on, or for one that the gateway sets.
 func (a *answerHeader) passesTrailer(name string) bool {
 	return isToken(name) && !isForbiddenTrailer(name) && !a.keepsOwn(name)
 }

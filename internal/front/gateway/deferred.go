@@ -10,11 +10,11 @@ import (
 	"tidegate.dev/tidegate/internal/telemetry/accesslog"
 )
 
-// Deferrer keeps requests for later. It answers at Options.DeferPath how they are.
+// Deferrer keeps requests for later. At Options.DeferPath it shows their status.
 type Deferrer interface {
 	http.Handler
-	// Keep answers a request that was refused by d if it keeps it, and returns whether it has
-	// answered. header is what upstreams get of the request's.
+	// Keep offers it a request that was refused by d. It returns true if it has answered; if not,
+	// the refusal stands. header is what upstreams get of the request's.
 	Keep(w http.ResponseWriter, r *http.Request, header http.Header, d *tidegate.Decision) bool
 }
 

@@ -37,8 +37,9 @@ type connectError struct{ err error }
 func (e *connectError) Error() string { return e.err.Error() }
 func (e *connectError) Unwrap() error { return e.err }
 
-// boundWrites returns a dialFunc for an http.Transport, which itself would wait for ever for an
-// upstream that takes nothing of a body: here a write fails after that time; 0 means never.
+// boundWrites returns a dialFunc for an http.Transport. The transport itself would wait forever for
+// an upstream that accepts no more of a body: here a write without progress fails after limit; 0
+// means never.
 func boundWrites(dial dialFunc, limit time.Duration) dialFunc {
 	if limit <= 0 {
 		return dial
@@ -52,14 +53,14 @@ func boundWrites(dial dialFunc, limit time.Duration) dialFunc {
 	}
 }
 
-// writeBoundConn is a connection whose writes have to make progress within a limit, unless whoever
-// writes has set a deadline, as TLS does.
+// writeBoundConn is a connection whose writes have to make progress within a limit, unless the
+// writer has set its own deadline, as TLS does.
 type writeBoundConn struct {
 	net.Conn
 	limit    time.Duration
 	opened   time.Time
-	deadline atomic.Int64 // of writes, since opened; 0 means none of ours
-	theirs   atomic.Bool  // the deadline is not ours
+	deadline atomic.Int64 // of writes, since opened; 0 means that we set none
+	theirs   atomic.Bool  // the writer has set its own deadline
 }
 
 // Write implements net.Conn.
@@ -74,7 +75,7 @@ func (c *writeBoundConn) Write(p []byte) (n int, err error) {
 	}
 }
 
-// setDeadline sets a deadline for a write. That is expensive, so one that is a little late stays.
+// setDeadline sets a deadline for a write. That is expensive, so a slightly earlier one is kept.
 func (c *writeBoundConn) setDeadline() {
 	if age := time.Since(c.opened); !c.theirs.Load() && time.Duration(c.deadline.Load()) < age+c.limit {
 		latest := age + c.limit + c.limit/8

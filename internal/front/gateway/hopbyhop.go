@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// isHopByHop reports whether a header is of one connection, and so is not passed on, in
-// either direction. Those that Connection names are not passed on either.
+// isHopByHop reports whether a header belongs to one connection, and is not forwarded in either
+// direction. Headers that Connection lists are not forwarded either.
 func isHopByHop(name string) bool {
 	switch name {
 	case "Connection", "Proxy-Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization",

@@ -1,9 +1,9 @@
-// Package apikey recognises API keys by their SHA-256. A file has a line for each key: the
-// hash, a name, when it was made, and attributes such as a plan. The keys themselves are
-// nowhere: they are shown once, when they are made.
+// Package apikey recognises API keys by their SHA-256. A file has a line for each key: the hash, a
+// name, the date of creation, and attributes such as a plan. The keys themselves are not stored:
+// they are shown once, when they are created.
 //
-// Start with [Parse] and [Table.Lookup]; [Add] and [Revoke] change a file. The package
-// counts nothing and follows no file: whoever holds a Table replaces it.
+// Start with [Parse] and [Table.Lookup]; [Add] and [Revoke] change a file. The package does not
+// count uses and does not watch files: the owner of a Table replaces it.
 package apikey
 
 import (
@@ -12,7 +12,7 @@ import (
 	"unsafe"
 )
 
-// Bounds of a file. One that is beyond them is refused, whole.
+// Bounds of a file. A file that exceeds them is rejected as a whole.
 const (
 	MaxFile    = 16 << 20
 	MaxRows    = 100_000
@@ -25,14 +25,14 @@ const (
 // MaxKey is the length of the longest key that is looked up.
 const MaxKey = 1024
 
-// The columns that mean something here. All others are attributes.
+// Columns with a meaning. All others are attributes.
 const (
 	hashColumn    = "sha256"
 	nameColumn    = "name"
 	createdColumn = "created"
 )
 
-// Table is the keys of a file. It never changes.
+// Table has the keys of a file. It is immutable.
 type Table struct {
 	rows    []Row
 	byHash  map[[sha256.Size]byte]int32 // numbers of rows
@@ -40,7 +40,7 @@ type Table struct {
 	columns []string                    // the same without the hash
 }
 
-// Row is what is known of one key.
+// Row is the entry of one key.
 type Row struct {
 	Name   string
 	table  *Table
@@ -49,8 +49,8 @@ type Row struct {
 	line   int
 }
 
-// Lookup returns the row of a key; nil means that there is none. The table is searched by
-// hash, so the time that takes says nothing about the keys that it has.
+// Lookup returns the row of a key; nil means that there is none. It searches by hash, so its
+// duration says nothing about the keys in the table.
 func (t *Table) Lookup(key string) *Row {
 	if t == nil || key == "" || len(key) > MaxKey {
 		return nil
@@ -73,25 +73,24 @@ func (r *Row) Attribute(column string) string {
 	return ""
 }
 
-// Created is when the key was made, as the file says.
+// Created returns when the key was created, as the file says.
 func (r *Row) Created() string { return r.Attribute(createdColumn) }
 
-// Len is how many keys there are.
+// Len returns the number of keys.
 func (t *Table) Len() int { return len(t.rows) }
 
 // Has reports whether the file has a column of that name.
 func (t *Table) Has(column string) bool { return slices.Contains(t.columns, column) }
 
-// Columns are those that rules can read, in the order of the file.
+// Columns returns the columns that rules can read, in the order of the file.
 func (t *Table) Columns() []string { return slices.Clone(t.columns) }
 
-// Attributes are the columns that are neither hash nor name nor date, in the order of the
-// file.
+// Attributes returns the columns other than hash, name and date, in the order of the file.
 func (t *Table) Attributes() []string {
 	return slices.DeleteFunc(slices.Clone(t.columns), func(c string) bool { return c == nameColumn || c == createdColumn })
 }
 
-// Rows are all keys, in the order of the file.
+// Rows returns all rows, in the order of the file.
 func (t *Table) Rows() []Row { return slices.Clone(t.rows) }
 
 // find returns the row of that name, or nil.

@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// Change is what is different between two tables, by the names of keys.
+// Change is the difference between two tables, by names of keys.
 type Change struct {
 	Added, Removed []string
 	Changed        []string // with what: "acme: plan free, was pro"
 }
 
-// Compare tells what is different in now. A nil table has no keys.
+// Compare returns the changes from was to now. A nil table has no keys.
 func Compare(was, now *Table) (c Change) {
 	if was == nil {
 		was = &Table{}
@@ -39,7 +39,7 @@ func Compare(was, now *Table) (c Change) {
 	return c
 }
 
-// differs tells what is different from the row of the same name before; "" if nothing is.
+// differs describes the difference from the earlier row of the same name; "" if there is none.
 func (r *Row) differs(old *Row) string {
 	var all []string
 	if r.hash != old.hash {
@@ -65,5 +65,5 @@ func orNone(text string) string {
 	return text
 }
 
-// Sum is the hash of a key as a file has it.
+// Sum returns the hash of a key as it is written in a file.
 func Sum(key string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(key))) }

@@ -28,7 +28,7 @@ var (
 // Attribute is the value of a column.
 type Attribute struct{ Column, Value string }
 
-// New returns a key that nobody can guess: 130 random bits.
+// New returns a new random key of 130 bits.
 func New() string { return "tg_" + rand.Text() }
 
 // ReadFile reads a file of keys.
@@ -37,7 +37,7 @@ func ReadFile(file string) (*Table, error) {
 	return t, err
 }
 
-// Text reads the text of a file of keys, up to its bound.
+// Text reads the text of a file of keys, up to MaxFile.
 func Text(file string) ([]byte, error) { return bounded.ReadFile(file, MaxFile) }
 
 func read(file string) ([]byte, *Table, error) {
@@ -52,8 +52,8 @@ func read(file string) ([]byte, *Table, error) {
 	return text, t, nil
 }
 
-// Add writes the hash of a key into a file, which is made if it is not there. All other
-// lines stay as they are.
+// Add appends a line for a key to a file, which is created if it does not exist. The other lines
+// stay as they are.
 func Add(file, key, name string, now time.Time, attributes []Attribute) error {
 	return edit(file, func(text []byte, t *Table) ([]byte, error) {
 		columns := []string{hashColumn, nameColumn, createdColumn}
@@ -90,7 +90,7 @@ func Add(file, key, name string, now time.Time, attributes []Attribute) error {
 	})
 }
 
-// line is a line of CSV.
+// line returns cells as a line of CSV.
 func line(cells []string) []byte {
 	var b bytes.Buffer
 	w := csv.NewWriter(&b)
@@ -99,7 +99,7 @@ func line(cells []string) []byte {
 	return b.Bytes()
 }
 
-// Revoke takes the line of a key out of a file.
+// Revoke removes the line of a key from a file.
 func Revoke(file, name string) error {
 	return edit(file, func(text []byte, t *Table) ([]byte, error) {
 		if t == nil {
@@ -125,12 +125,12 @@ func (t *Table) names() []string {
 	return names
 }
 
-// edit replaces a file by what change makes of it. Others who edit it wait meanwhile; others
-// who read it see the old file or the new one, whole. The table is nil if there is no file.
-// What could not be read again is not written.
+// edit replaces the content of a file by the result of change. Concurrent editors wait; readers see
+// the old or the new file as a whole. The table is nil if there is no file. A result that could not
+// be read again is not written.
 func edit(file string, change func([]byte, *Table) ([]byte, error)) error {
 	if real, err := filepath.EvalSymlinks(file); err == nil {
-		file = real // a link stays a link
+		file = real // keep a link, and replace its target
 	}
 	unlock, err := lock(file + ".lock")
 	if err != nil {
@@ -153,8 +153,8 @@ func edit(file string, change func([]byte, *Table) ([]byte, error)) error {
 	return nil
 }
 
-// replace writes a file. Only its owner may read it, and the group of the old file if that
-// could and nobody else.
+// replace writes a file. Only its owner may read it, and its group if only owner and group could
+// read the old file.
 func replace(file string, text []byte) error {
 	mode := fs.FileMode(0o600)
 	if old, err := os.Stat(file); err == nil && old.Mode().Perm()&0o077 == 0o040 {

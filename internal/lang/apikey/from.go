@@ -6,17 +6,17 @@ import (
 	"strings"
 )
 
-// From is where a request has its key.
+// From is where a request carries its key.
 type From struct {
-	Ask    string // what Request.Values calls it
-	Bearer bool   // Ask is the Authorization header, and the key what follows the word Bearer
-	Header string // the canonical name of the header that it is in; "" if it is in none
+	Ask    string // the name of the value in Request.Values
+	Bearer bool   // Ask is the Authorization header, and the key is what follows the word Bearer
+	Header string // canonical name of the header; "" if the key is not in a header
 }
 
-// Usual is where keys are if nobody says.
+// Usual is where keys are by default.
 const Usual = "client header X-Api-Key"
 
-// ParseFrom reads the setting.
+// ParseFrom parses the setting.
 func ParseFrom(text string) (From, error) {
 	words := strings.Fields(text)
 	if len(words) == 0 {
@@ -48,7 +48,7 @@ func isToken(text string) bool {
 	})
 }
 
-// Key returns the key in the value of Ask.
+// Key returns the key in the value for Ask.
 func (f *From) Key(value string) string {
 	if !f.Bearer {
 		return value

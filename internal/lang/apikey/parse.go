@@ -16,8 +16,8 @@ import (
 	"tidegate.dev/tidegate/internal/lang/diag"
 )
 
-// Parse reads a file of keys; file is what problems call it. The table is nil if anything
-// is wrong: keys are used all or not at all.
+// Parse reads a file of keys; problems call it file. The table is nil if anything is wrong: keys
+// are used all or not at all.
 func Parse(file string, text []byte) (*Table, diag.List) {
 	p := &parser{file: file, most: min(bytes.Count(text, []byte("\n")), MaxRows), texts: make(map[string]string)}
 	p.names = make(map[string]int, p.most)
@@ -30,16 +30,16 @@ func Parse(file string, text []byte) (*Table, diag.List) {
 	return p.table, nil
 }
 
-// parser fills a table and goes on after a mistake, so that all are told at once. It never
-// shows a line: somebody may have written a key where its hash belongs.
+// parser fills a table and continues after a mistake, so that all are reported at once. It never
+// quotes a line: it may contain a key where its hash belongs.
 type parser struct {
 	file     string
-	most     int // rows that there can be, to take memory for them once
+	most     int // maximum number of rows, for a single allocation
 	table    *Table
 	hashAt   int            // the column of the hash
-	places   []int          // by column of the file: that of the table, -1 for the hash
+	places   []int          // by column of the file: the column of the table, -1 for the hash
 	nameAt   int            // the column of the name, in the table
-	names    map[string]int // the lines of names
+	names    map[string]int // line of each name
 	texts    map[string]string
 	problems diag.List
 }
@@ -71,7 +71,7 @@ func (p *parser) read(text []byte) {
 		case err == io.EOF:
 			return
 		case errors.As(err, &wrong):
-			// What follows may be read in many ways.
+			// What follows is ambiguous.
 			p.fail(wrong.Line, wrong.Column, "this is not CSV: "+wrong.Err.Error(), "put a value with a quote or a comma in quotes, and write a quote in it twice")
 			return
 		case err != nil:
@@ -93,7 +93,7 @@ func (p *parser) read(text []byte) {
 	}
 }
 
-// linesFit tells of lines that are too long, before anything takes memory for them.
+// linesFit reports lines that are too long, before memory is allocated for them.
 func (p *parser) linesFit(text []byte) bool {
 	if !utf8.Valid(text) {
 		p.fail(0, 0, "the file is not in UTF-8", "")
@@ -221,8 +221,8 @@ func (p *parser) cell(text string, line, col int) bool {
 	return false
 }
 
-// shared returns text in memory that is not that of its line. Most attributes have few
-// values, so equal ones share it.
+// shared returns text in memory of its own, not that of its line. Most attributes have few values,
+// so equal ones share memory.
 func (p *parser) shared(text string) string {
 	if s, ok := p.texts[text]; ok {
 		return s

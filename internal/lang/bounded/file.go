@@ -1,8 +1,8 @@
-// Package bounded reads files that an operator names without trusting them. A file
-// larger than memory, an endless device or a pipe that nobody writes to is an error;
-// it neither ends nor blocks the process.
+// Package bounded reads files that an operator names without trusting them. A file larger than
+// memory, an endless device or a pipe without a writer is an error; it neither crashes nor blocks
+// the process.
 //
-// Start with [ReadFile]. It is for files that are read whole.
+// Start with [ReadFile]. It is for files that are read as a whole.
 package bounded
 
 import (
@@ -16,18 +16,18 @@ import (
 	"time"
 )
 
-// PEM is how long a file of certificates or keys may be.
+// PEM is the maximum length of a file of certificates or keys.
 const PEM = 1 << 20
 
-// pipeTimeout is how long a pipe has to say everything.
+// pipeTimeout is how long a pipe is read.
 const pipeTimeout = 5 * time.Second
 
-// A TooLargeError is the cause when a file is longer than it may be.
+// A TooLargeError is the cause when a file exceeds its maximum length.
 type TooLargeError struct{ Max int64 }
 
 func (e *TooLargeError) Error() string { return "is larger than " + size(e.Max) }
 
-// size is a number of bytes for people.
+// size returns a number of bytes for people.
 func size(n int64) string {
 	switch {
 	case n >= 1<<20 && n%(1<<20) == 0:
@@ -44,11 +44,10 @@ var (
 	errDevice = errors.New("is a device, and a file is wanted")
 )
 
-// ReadFile returns the content of a file of at most max bytes. A pipe is read for
-// five seconds at most, and has to say something; a device is not read at all.
-// Errors are *fs.PathError.
+// ReadFile returns the content of a file of at most max bytes. A pipe is read for five seconds at
+// most, and must not be empty; a device is not read at all. Errors are *fs.PathError.
 func ReadFile(name string, max int64) ([]byte, error) {
-	// Opening a pipe would wait for somebody who writes.
+	// Opening a pipe would wait for a writer.
 	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
@@ -83,8 +82,8 @@ func read(f *os.File, max int64) ([]byte, error) {
 	return All(f, max)
 }
 
-// readPipe takes a pipe that says nothing for one without a writer, not for an empty
-// file: a list of those to be kept out must not be empty by accident.
+// readPipe treats an empty pipe as one without a writer, not as an empty file: a list of banned
+// callers must not be empty by accident.
 func readPipe(f *os.File, max int64) ([]byte, error) {
 	if err := f.SetReadDeadline(time.Now().Add(pipeTimeout)); err != nil {
 		return nil, err
@@ -96,9 +95,9 @@ func readPipe(f *os.File, max int64) ([]byte, error) {
 	return text, err
 }
 
-// All reads to the end of r, if that is at most max bytes away.
+// All reads r to its end, if that is at most max bytes.
 func All(r io.Reader, max int64) ([]byte, error) {
-	text, err := io.ReadAll(io.LimitReader(r, max+1)) // it may have grown since
+	text, err := io.ReadAll(io.LimitReader(r, max+1)) // a file may have grown since
 	switch {
 	case err != nil:
 		return nil, err

@@ -1,7 +1,6 @@
-// Package describe builds a request from a description written by hand: the flags of a
-// command, a step of a rule test, a query to the admin API. The result is what a front
-// end would build for the same request, with the named identities in place of those that
-// a front end would find.
+// Package describe builds a request from a description written by hand: the flags of a command, a
+// step of a rule test, a query to the admin API. The result is what a front end would build for the
+// same request, with the described identities in place of those that a front end would find.
 package describe
 
 import (
@@ -20,8 +19,7 @@ import (
 	"tidegate.dev/tidegate/internal/lang/diag"
 )
 
-// Someone is an address reserved for documentation, for requests that come from somewhere
-// and nobody said where.
+// Someone is a documentation address, for requests whose description has no address.
 const Someone = "192.0.2.1"
 
 // Request is a request as it was described.
@@ -30,13 +28,12 @@ type Request struct {
 	URL    string // a path, a host and a path, or a whole URL
 	Header http.Header
 	Body   string
-	IP     string // where it comes from unless As says; "" means that this is not known
+	IP     string // address of the client, unless As has it; "" means unknown
 	Cost   int64
-	As     map[string]string // identities by name; ip is the address that it comes from
+	As     map[string]string // identities by name; ip is the client's address
 }
 
-// AddHeaders adds headers by their names. Names that differ in case are one header, which is then
-// sent twice.
+// AddHeaders adds headers by name. Names that differ only in case are one header with two values.
 func (r *Request) AddHeaders(all map[string]string) {
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		r.Header.Add(name, all[name])
@@ -62,8 +59,8 @@ func (r *Request) HTTP() (*http.Request, error) {
 	return h, err
 }
 
-// whole completes a URL that has no scheme, or neither scheme nor host. A path is taken
-// as it was written, however odd.
+// whole completes a URL without scheme, or without scheme and host. A path is used as it was
+// written, however odd.
 func whole(at string) string {
 	if _, ok := CutScheme(at); ok {
 		return at
@@ -77,8 +74,8 @@ func whole(at string) string {
 	return "http://localhost" + at
 }
 
-// CutScheme returns what is behind the scheme of a URL, and whether it has one. A path or a query
-// with a URL in it does not.
+// CutScheme returns what follows the scheme of a URL, and whether it has one. A URL within a path
+// or query does not count.
 func CutScheme(at string) (rest string, found bool) {
 	scheme, rest, found := strings.Cut(at, "://")
 	if !found || strings.ContainsAny(scheme, "/?#") {
@@ -87,7 +84,7 @@ func CutScheme(at string) (rest string, found bool) {
 	return rest, true
 }
 
-// peer is the address that the request comes from, with a port.
+// peer returns the client's address, with a port.
 func (r *Request) peer() (string, error) {
 	ip := cmp.Or(r.As["ip"], r.IP)
 	if ip == "" {
@@ -100,7 +97,7 @@ func (r *Request) peer() (string, error) {
 	return netip.AddrPortFrom(addr, 40000).String(), nil
 }
 
-// Request returns what a front end would make of the request.
+// Request returns the request as a front end would build it.
 func (r *Request) Request() (*tidegate.Request, error) {
 	h, err := r.HTTP()
 	if err != nil {
@@ -111,13 +108,13 @@ func (r *Request) Request() (*tidegate.Request, error) {
 	return made, nil
 }
 
-// stamp gives a request of a front end the cost and the identities that were described.
+// stamp sets the described cost and identities on a request of a front end.
 func (r *Request) stamp(made *tidegate.Request) {
 	made.Cost = r.Cost
 	made.Values = identified{made.Values, r}
 }
 
-// Matcher returns m for requests that come from a front end and mean this one.
+// Matcher returns a Matcher that stamps the requests that a front end passes to m.
 func (r *Request) Matcher(m tidegate.Matcher) tidegate.Matcher { return stamped{r, m} }
 
 type stamped struct {
@@ -131,23 +128,23 @@ func (s stamped) Match(r *tidegate.Request, dst []tidegate.Check) []tidegate.Che
 	return s.Matcher.Match(r, dst)
 }
 
-// identified answers for the identities that were described.
+// identified has the described identities.
 type identified struct {
 	tidegate.Values
 	request *Request
 }
 
-// Identity implements rules.Identified: "" is known to be missing.
+// Identity implements rules.Identified: "" means that it is known to be missing.
 func (v identified) Identity(name string) (value string, known bool) {
 	value, known = v.request.As[name]
-	if name == "ip" { // the front end finds it from the peer, so that prefixes hold
+	if name == "ip" { // the front end finds it from the peer, so that prefixes apply
 		return "", value == "" && v.request.IP == ""
 	}
 	return value, known
 }
 
-// Unknown calls f for each described identity that the rules do not have: it would change
-// nothing, and nobody would notice. near is the name it resembles, if it does one.
+// Unknown calls f for each described identity that the rules do not have: it would have no effect.
+// near is a similar name that they have, or "".
 func (r *Request) Unknown(names []string, f func(name, near string)) {
 	for _, name := range slices.Sorted(maps.Keys(r.As)) {
 		if !slices.Contains(names, name) {

@@ -5,18 +5,18 @@ import (
 	"slices"
 )
 
-// MaxTold is how many problems are listed: the rest shows when these are mended.
+// MaxTold is how many problems are listed: the rest appears when these are fixed.
 const MaxTold = 100
 
-// Tally collects problems up to MaxTold of each severity, and of those that are waived,
-// and counts the rest. The zero value is empty.
+// Tally collects up to MaxTold problems of each severity, and of waived ones, and counts the rest.
+// The zero value is empty.
 type Tally struct {
 	list List
 	told [3]int // in list, by class
 	more [3]int // only counted, by class
 }
 
-// class returns the severity of a problem, or waived, whatever severity it then has.
+// class returns the severity of a problem, or waived, whatever its severity is.
 func (p *Problem) class() int {
 	if p.Waived != "" {
 		return waived
@@ -26,11 +26,11 @@ func (p *Problem) class() int {
 
 const waived = 2
 
-// Full reports whether a further problem of that severity would only be counted. Its message is
-// then not shown, and need not be worked out.
+// Full reports whether a further problem of that severity would only be counted, so that its
+// message need not be made.
 func (t *Tally) Full(s Severity) bool { return t.told[s] >= MaxTold }
 
-// Add adds problems. One that stands for several, at the end of a List, adds their number.
+// Add adds problems. A problem that stands for several, at the end of a List, adds their number.
 func (t *Tally) Add(all ...Problem) {
 	for _, p := range all {
 		switch c := p.class(); {
@@ -45,9 +45,9 @@ func (t *Tally) Add(all ...Problem) {
 	}
 }
 
-// List returns problems in the order of their places: at most MaxTold errors and warnings,
-// warnings left out first, and at most MaxTold that are waived. Where
-// some are left out, another problem says how many more there are.
+// List returns problems by position: at most MaxTold errors and warnings together, with errors
+// preferred, and at most MaxTold waived ones. If some are left out, a further problem says how
+// many.
 func (t *Tally) List() List {
 	l := slices.Clone(t.list)
 	l.Sort()
@@ -77,7 +77,8 @@ func (t *Tally) List() List {
 	return l
 }
 
-// Bounded returns at most MaxTold of l, and how many more there are.
+// Bounded returns at most MaxTold problems of l, and a further one that says how many more there
+// are.
 func (l List) Bounded() List {
 	if len(l) <= MaxTold {
 		return l
@@ -87,8 +88,7 @@ func (l List) Bounded() List {
 	return t.List()
 }
 
-// Count returns how many errors and warnings there are, those included that are only
-// counted.
+// Count returns the number of errors and warnings, including those that are only counted.
 func (l List) Count() (errors, warnings int) {
 	n := l.count()
 	return n[Error], n[Warning]

@@ -26,16 +26,16 @@ const (
 type Problem struct {
 	Pos
 	Severity Severity `json:"severity"`
-	Check    string   `json:"check,omitempty"` // the lint check that found it; "" for what keeps a file from loading
+	Check    string   `json:"check,omitempty"` // the lint check that found it; "" for problems that keep a file from loading
 	Source   string   `json:"source"`          // the line itself
 	Message  string   `json:"message"`         // why, a phrase without a full stop
 	Hint     string   `json:"hint,omitempty"`  // what to write instead
 
-	// Waived is why the file accepts what Check found, as it says under `waive`; "" if it
-	// does not. A waived problem counts neither as an error nor as a warning.
+	// Waived is the reason that the file gives under `waive` for accepting what Check found; "" if
+	// it does not. A waived problem is neither an error nor a warning.
 	Waived string `json:"waived,omitempty"`
 
-	more int // how many others it stands for; 0 means it is one itself
+	more int // how many other problems it stands for; 0 for a real one
 }
 
 // List is everything that is wrong with a file, or with several. As an error it

@@ -10,9 +10,9 @@ const (
 	before = 30  // characters kept in front of the caret when the line is too long
 )
 
-// excerpt returns the source line without its indentation, cut to widest columns around
-// the problem, and the number of carets to print below it and of spaces in front of them.
-// It returns no carets when there is no line to show.
+// excerpt returns the source line without its indentation, cut to widest columns around the
+// problem, with the number of carets below it and of spaces before them. It returns no carets if
+// there is no line to show.
 func (p Problem) excerpt() (line string, spaces, carets int) {
 	if strings.TrimSpace(p.Source) == "" || p.Line == 0 || p.Col == 0 {
 		return "", 0, 0

@@ -10,9 +10,8 @@ import (
 // Add appends problems.
 func (l *List) Add(p ...Problem) { *l = append(*l, p...) }
 
-// Sort puts the problems in the order in which a reader meets them: by file,
-// line and column. Those of one place keep their order. How many more there are
-// comes last, errors first.
+// Sort sorts the problems by file, line and column, and keeps the order of those at one position.
+// Problems that say how many more there are come last, errors first.
 func (l List) Sort() {
 	slices.SortStableFunc(l, func(a, b Problem) int {
 		return cmp.Or(
@@ -48,7 +47,7 @@ func (l List) MarshalJSON() ([]byte, error) {
 		return []byte("[]"), nil
 	}
 	short := slices.Clone(l)
-	for i := range short { // a line may be as long as the file, and every problem has it
+	for i := range short { // a line may be as long as the file, and be repeated in every problem
 		if p := &short[i]; len(p.Source) > maxSource {
 			p.Source = ""
 		}

@@ -2,8 +2,8 @@ package diag
 
 import "strings"
 
-// Nearest returns the word of known that was probably meant by word, for "did
-// you mean"; "" when none is near. Of words equally near it is the first.
+// Nearest returns the word of known that word is probably a misspelling of, for "did you mean"; ""
+// if none is near. Of equally near words it returns the first.
 func Nearest(word string, known []string) string {
 	const longest = 64 // no word of ours is longer, and the table is quadratic
 	if len(word) > longest {
@@ -16,7 +16,7 @@ func Nearest(word string, known []string) string {
 			continue
 		}
 		r := []rune(strings.ToLower(k))
-		// A distance as long as the word would offer any other word.
+		// With a distance as long as the word, any word would be near.
 		if d := distance(w, r); d < least && d < min(len(w), len(r)) {
 			best, least = k, d
 		}
@@ -24,8 +24,8 @@ func Nearest(word string, known []string) string {
 	return best
 }
 
-// distance is how many characters must be inserted, deleted, replaced or
-// swapped with their neighbour to make a into b.
+// distance returns how many characters must be inserted, deleted, replaced or swapped with their
+// neighbour to turn a into b.
 func distance(a, b []rune) int {
 	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range last {

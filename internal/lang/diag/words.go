@@ -8,7 +8,7 @@ import (
 	"unicode"
 )
 
-// Quote marks what somebody wrote, shortened to what fits a line.
+// Quote returns text in backquotes, shortened to fit a line.
 func Quote(text string) string {
 	const longest = 80
 	if len(text) > longest {
@@ -35,7 +35,7 @@ func Choice(words []string) string {
 	return strings.Join(quoted[:last], ", ") + " or " + quoted[last]
 }
 
-// Reason is err without the operation and the name of the file, which are told already.
+// Reason returns err without the operation and the name of the file, which the message already has.
 func Reason(err error) string {
 	var e *fs.PathError
 	if errors.As(err, &e) {
@@ -44,7 +44,7 @@ func Reason(err error) string {
 	return err.Error()
 }
 
-// unitNames are what people call units of time.
+// unitNames are common names of units of time.
 var unitNames = map[string]string{
 	"ms": "ms", "msec": "ms", "milli": "ms", "millis": "ms", "millisecond": "ms", "milliseconds": "ms",
 	"s": "s", "sec": "s", "secs": "s", "second": "s", "seconds": "s",
@@ -53,8 +53,8 @@ var unitNames = map[string]string{
 	"d": "d", "day": "d", "days": "d", "w": "w", "week": "w", "weeks": "w",
 }
 
-// PlainDuration takes apart what people write for a duration: 15, 2 weeks, "15 minutes".
-// The unit is "" where there is none, else one of ms, s, m, h, d and w.
+// PlainDuration parses common notations of durations: 15, 2 weeks, "15 minutes". The unit is one of
+// ms, s, m, h, d and w, or "" if there is none.
 func PlainDuration(text string) (count int64, unit string, ok bool) {
 	rest := strings.TrimLeft(text, "0123456789")
 	count, err := strconv.ParseInt(text[:len(text)-len(rest)], 10, 32)

@@ -13,12 +13,12 @@ import (
 	"tidegate.dev/tidegate/internal/lang/diag"
 )
 
-// File is a rule file, or several joined by include. Every value that a problem
-// may be told about has a Pos.
+// File is a rule file, or several joined by include. Every value that a problem may refer to has a
+// Pos.
 type File struct {
 	Name     string // as it was asked for
 	Pos      diag.Pos
-	Files    []string   // all files read, included ones and lists too: what to watch
+	Files    []string   // all files read, including includes and lists: the files to watch
 	Layers   [][]string // the same, by layer
 	Identify []Identity
 	Lists    []List
@@ -26,20 +26,20 @@ type File struct {
 	Classes  []Class // the most important first
 	Exempt   []Exempt
 	Rules    []*Rule
-	Domains  []Domain // files of another language among these
+	Domains  []Domain // files in another language among them
 	Waive    []Waiver // of all files and rules
 
-	Shed           *Shed // of all requests; nil means that none are
+	Shed           *Shed // for all requests; nil means none
 	Respond        *Respond
 	Headers        Headers
-	OnStoreFailure FailMode // of defaults; rules have it filled in
+	OnStoreFailure FailMode // default for rules, which have it filled in
 	OnFull         tidegate.OnFull
 	Consistency    Word
 	OnPartition    Word
 	Instances      int // 0 means not said
 	InstancesPos   diag.Pos
 
-	byName map[string]int // where an identity is in Identify
+	byName map[string]int // indexes into Identify
 
 	lines map[string]diag.Lines // by file: the source, for problems found later
 }
@@ -50,8 +50,8 @@ type Word struct {
 	Pos  diag.Pos
 }
 
-// Identity is a name of who is asking, and where it is found. Of several
-// sources the first that has a value is taken.
+// Identity is a name for an attribute of the caller, and its sources. The first source with a value
+// counts.
 type Identity struct {
 	Name    Word
 	Sources []Source
@@ -80,35 +80,35 @@ const (
 	SourceTLSClientCN
 	SourceMetadata   // Arg: gRPC metadata key
 	SourceDescriptor // Arg: a key that the caller of a check API sends
-	SourceAPIKey     // Arg: an attribute of the API key, "" for its name; looked up
+	SourceAPIKey     // Arg: an attribute of the API key, or its name if "", from the file of keys
 )
 
-// Source is one place to find an identity in.
+// Source is one place where an identity is looked for.
 type Source struct {
 	Kind         SourceKind
 	Arg          string
 	Bits4, Bits6 int      // SourceIP; 32 and 64 unless written
-	Spelling     Spelling // what is done to the value
-	Text         string   // as written, words of the spelling in one order
+	Spelling     Spelling // how values are normalized
+	Text         string   // as written, with the spelling in canonical order
 	Pos          diag.Pos
 }
 
-// List is a named list of values; those read from a file keep its name.
+// List is a named list of values; if they come from a file, it has the file's name.
 type List struct {
 	Name   Word
 	File   string // "" when written in place
 	Values []Word
-	Tests  []Test // what each of Values lets through: a literal, a glob or a network
+	Tests  []Test // one for each of Values: a literal, a glob or a network
 }
 
-// Exempt is a request that no limit touches.
+// Exempt matches requests that are exempt from all limits.
 type Exempt struct {
 	Pos          diag.Pos
 	Match        []Pattern // empty means every request
 	When, Unless []Condition
 }
 
-// Pattern is what a request must look like.
+// Pattern is a pattern for requests.
 type Pattern struct {
 	Word
 	Method string // "" means any
@@ -116,7 +116,7 @@ type Pattern struct {
 	Path   string // starts with a slash
 }
 
-// Condition is about one identity; those of a when are all to hold.
+// Condition tests one identity; all conditions of a when must hold.
 type Condition struct {
 	Name Word // an identity, built in or of identify, or a descriptor key
 	Any  []Test
@@ -134,9 +134,9 @@ const (
 	TestPresent
 )
 
-// Test is one of the values that a condition lets through. An address is a
-// network of its own where the identity is one, and in every list, which serves
-// both kinds: for any other identity Text is what to compare with.
+// Test is one of the values that a condition accepts. An address is also a network: for identities
+// that are addresses, and for lists, which are used with both kinds. For any other identity, Text
+// is compared.
 type Test struct {
 	Kind   TestKind
 	Text   string // as written; for TestIn the list's name
@@ -154,22 +154,22 @@ type Rule struct {
 	Missing      Missing
 	MissingSaid  bool
 	When, Unless []Condition
-	Terms        Terms    // of requests that no branch holds for; of the tier of all others, where there are tiers
-	For          []Branch // those written, and those that stand for its tiers and the rows of its tables
+	Terms        Terms    // for requests that take no branch; with tiers, those of the tier for all others
+	For          []Branch // written branches, and those made for its tiers and the rows of its tables
 	Tier         *TierUse // nil means none
 	Known        []Finite // see Rule.Finite
-	LimitsPos    diag.Pos // of its own limits, if it says any
+	LimitsPos    diag.Pos // of its own limits, if it has any
 	InsteadOf    []Word
 	Count        *Count
 	Block        time.Duration // 0 means not said
 	BlockPos     diag.Pos
 	SetAside     []SetAside
-	Shed         *Shed // nil means none are shed
+	Shed         *Shed // nil means that it sheds nothing
 	Defer        *Defer
 	Deny         bool
 	Respond      *Respond // nil means the file's
 	Mode         Mode
-	Share        int // of keys that are enforced, in hundredths of a percent; 10000 unless `enforce: 25%` is said
+	Share        int // share of keys that is enforced, in hundredths of a percent; 10000 unless the file says `enforce: 25%`
 	Candidate    *Limit
 	ModePos      diag.Pos
 	layer        int
@@ -182,7 +182,7 @@ type Rule struct {
 	OnPartition    Word // "", continue, share
 }
 
-// Terms are what a request is held to; a branch of for replaces those it names.
+// Terms are what a request is held to; a branch of `for` replaces those that it names.
 type Terms struct {
 	Limits      *Limits
 	Quota       *Quota
@@ -192,27 +192,28 @@ type Terms struct {
 	Queue       *Queue
 }
 
-// Limits are the limits of a rule, charged together or not at all.
+// Limits are the limits of a rule; a request is charged to all of them or to none.
 type Limits struct {
 	Pos       diag.Pos
 	Unlimited bool
 	All       []Limit
-	table     *table // nil means the same for all values; gone once the rule is read
+	table     *table // nil means that they are the same for all values; removed after the rule was read
 }
 
-// Limit is one limit. Name, Scope, OnFull and Terms of Spec are still empty; its
-// Algorithm is never Auto.
+// Limit is one limit. Name, Scope, OnFull and Terms of Spec are not set yet; its Algorithm is never
+// Auto.
 type Limit struct {
 	Pos  diag.Pos
 	Text string        // as written, for messages: 100/minute
-	Spec tidegate.Spec // valid by itself; for From, that of Else
+	Spec tidegate.Spec // valid by itself; with From, that of Else
 	From *From
-	// Auto: the algorithm is not written; the number of events, or `consistency`, chose it.
+	// Auto: the file does not name the algorithm; it follows from the number of events, or from
+	// `consistency`.
 	Auto     bool
 	burstPos diag.Pos
 }
 
-// From takes the number of events from who is asking.
+// From means that the number of events comes from the caller.
 type From struct {
 	Source    Source
 	Period    time.Duration
@@ -223,39 +224,39 @@ type From struct {
 type Quota struct {
 	Pos        diag.Pos
 	Spec       tidegate.Spec
-	AnchorFrom *Source // the anchor comes from who is asking; Spec's is used when it does not
+	AnchorFrom *Source // the anchor comes from the caller; without one, Spec's is used
 	Status     int     // 0 means 429
 }
 
-// Concurrency is so many at a time.
+// Concurrency is a number of slots.
 type Concurrency struct {
 	Pos  diag.Pos
 	Spec tidegate.Spec
 }
 
-// Over is what happens above the limit; nil or neither is hard.
+// Over is what happens above the limit; nil, or neither Soft nor Elastic, means hard.
 type Over struct {
 	Pos     diag.Pos
-	Soft    int // percent above the limit that is admitted and marked; 0 means not soft
+	Soft    int // percent above the limit that are admitted and marked; 0 means not soft
 	Elastic *Elastic
-	// MaxTime is how long what is Soft is admitted at a time; 0 means always.
+	// MaxTime is for how long requests above the limit are admitted at a time; 0 means without end.
 	MaxTime time.Duration
 }
 
-// Elastic lets more through while a signal has room.
+// Elastic admits more than the limit while a signal is below a bound.
 type Elastic struct {
 	Signal Word    // upstream_p99, upstream_inflight, cpu, load
 	Below  float64 // seconds, requests, share 0 to 1, or as pushed
-	UpTo   float64 // times the limit
+	UpTo   float64 // multiple of the limit
 }
 
 // Cost is what a request takes from each limit.
 type Cost struct {
 	Pos        diag.Pos
 	Fixed      int64    // > 0: the same for every request, to be settled if Settle says so
-	Reserve    []Source // otherwise: where the estimate comes from, the first that has one
-	Sum        bool     // all of Reserve together, instead of the first
-	Else       int64    // when none has one
+	Reserve    []Source // otherwise: sources of the estimate; the first with a value counts
+	Sum        bool     // the sum of all of Reserve counts, not the first
+	Else       int64    // if none has a value
 	Min, Max   int64
 	Settle     string // "" means never; response.header.NAME or response.body.FIELD
 	SettlePos  diag.Pos
@@ -267,39 +268,40 @@ type Queue struct {
 	Pos     diag.Pos
 	Places  int64
 	MaxWait time.Duration
-	// DropOldest: if the line is full, the request that waits longest is refused, not the new one.
+	// DropOldest: if the queue is full, the request that has waited longest is refused, not the new
+	// one.
 	DropOldest bool
 }
 
-// Defer keeps what does not fit, to be replayed later, or appends it to a stream that others read.
+// Defer keeps refused requests, to be sent later, or appends them to a stream that others read.
 type Defer struct {
 	Pos     diag.Pos
 	Keep    time.Duration // 0 with a Stream
 	Places  int64         // of all keys together; 0 with a Stream means any number
 	PerKey  int64         // 0 with a Stream
 	MaxBody int64         // bytes
-	Stream  string        // "" means requests are replayed
+	Stream  string        // "" means that requests are sent later
 }
 
-// Branch replaces terms of its rule where its conditions hold.
+// Branch replaces terms of its rule if its conditions hold.
 type Branch struct {
 	Pos          diag.Pos
 	When, Unless []Condition
-	Terms        Terms // what it names
+	Terms        Terms // those that it names
 	Until        time.Time
 	UntilPos     diag.Pos
 	Reason       string
 
-	// Made: nobody wrote it as a branch. It stands for a tier or for the row of a table,
-	// within the branch at Within if that is not zero.
+	// Made: the branch was not written, but made for a tier or for the row of a table, within the
+	// written branch at Within if that is not zero.
 	Made   bool
 	Within diag.Pos
-	Whole  bool // Terms are all there is, and what they do not name does not hold
+	Whole  bool // Terms are complete: what they do not name does not apply
 	Tier   string
 	Row    []RowValue
 }
 
-// RowValue is what an identity must be for a row of a table.
+// RowValue is the value that an identity must have for a row of a table.
 type RowValue struct{ Name, Value string }
 
 // Count says which responses are charged.
@@ -308,25 +310,25 @@ type Count struct {
 	Status []tidegate.StatusRange
 }
 
-// Respond is how a refusal is answered.
+// Respond says how refusals are answered.
 type Respond struct {
 	Pos     diag.Pos
-	Status  int    // 0 means as the kind of refusal has it
+	Status  int    // 0 means the default for the kind of refusal
 	Message string // "" means a sentence about the limit
-	Body    string // "" means problem+json; else sent as it is but for {rule}, {limit}, {remaining}, {retry_after}
+	Body    string // "" means problem+json; else sent as it is, with {rule}, {limit}, {remaining}, {retry_after} replaced
 	Type    string // of Body; "" means text/plain
 }
 
-// Headers is how clients are told where they stand.
+// Headers says which headers tell clients about their limits.
 type Headers struct {
 	Pos         diag.Pos
-	Dialects    []string // of draft11, draft6 and x, or none alone; empty means the front end's
+	Dialects    []string // of draft11, draft6 and x, or none alone; empty means the front end's default
 	Reset       string   // "", delta, epoch
-	RetryJitter float64  // share of an aligned window, up to 1; 0 means the front end's, negative means none
-	JitterPos   diag.Pos // of retry_jitter, where it is said
+	RetryJitter float64  // share of an aligned window, up to 1; 0 means the front end's default, negative means none
+	JitterPos   diag.Pos // of retry_jitter, if it is set
 }
 
-// Missing is what happens to a request without the identity a rule counts by.
+// Missing is what happens to a request that lacks an identity that a rule counts by.
 type Missing uint8
 
 const (
@@ -344,7 +346,7 @@ const (
 	Disabled
 )
 
-// FailMode is what a rule answers when the store cannot.
+// FailMode is what a rule does when the store cannot answer.
 type FailMode uint8
 
 const (

@@ -10,9 +10,9 @@ import (
 
 const forHint = "write `for: [{ when: { role: premium }, limits: 1000/minute }]`"
 
-// branches reads for into r, and returns the maps they were read from. Those
-// whose time is over are returned apart: they no longer hold, but a counter
-// must not change its kind on the day they end.
+// branches reads `for` into r, and returns the maps that it was read from. Branches that have ended
+// are returned separately: they no longer apply, but a counter must not change its algorithm on the
+// day they end.
 func (d *decoder) branches(o object, r *Rule, sc scope) (maps []object, expired []Branch) {
 	n := o.get("for")
 	if n == nil {
@@ -55,7 +55,7 @@ func (d *decoder) branch(in, rule object, sc scope) Branch {
 	if !in.saysAny(termWords) {
 		d.fail(in.at, "this branch replaces nothing", "write what it replaces: "+diag.Choice(termWords))
 	}
-	if !rule.has("tier") { // which may say it
+	if !rule.has("tier") { // the rule may choose a tier that has them
 		d.companions(in, []object{in, rule})
 	}
 	return b
@@ -73,7 +73,7 @@ func (o object) saysAny(words []string) bool {
 	return false
 }
 
-// until takes n as an instant; the zero time when it is none.
+// until parses n as an instant; the zero time if it is not one.
 func (d *decoder) until(n *yamltree.Node) time.Time {
 	hint := "write date, time and zone: `2030-01-31T00:00:00Z` or `2030-01-31T00:00:00+09:00`"
 	text, ok := d.text(n, "`until`", hint)

@@ -8,8 +8,8 @@ import (
 	"tidegate.dev/tidegate/internal/lang/diag"
 )
 
-// checkRule holds the terms of r, and of each branch, to what can be counted:
-// what is wrong only together is found here.
+// checkRule checks the terms of r, and of each branch, in combination: this finds what is only
+// wrong together.
 func (d *decoder) checkRule(r *Rule, expired []Branch) {
 	d.checkTerms(r.Terms)
 	d.checkMaxTime(r, r.Terms)
@@ -49,7 +49,7 @@ func (d *decoder) checkTerms(t Terms) {
 	}
 }
 
-// checkLimit returns the limit at its most, nil when it is none.
+// checkLimit returns the limit with its largest numbers; nil if it is not valid.
 func (d *decoder) checkLimit(l *Limit, t Terms) *tidegate.Limit {
 	if l.Spec.Algorithm == tidegate.LeakyBucket {
 		if t.Queue == nil {
@@ -57,11 +57,11 @@ func (d *decoder) checkLimit(l *Limit, t Terms) *tidegate.Limit {
 			return nil
 		}
 		if t.Queue.Places == 0 {
-			return nil // already told
+			return nil // already reported
 		}
 	}
 	if l.Spec.Burst > 0 && l.Spec.Algorithm != tidegate.TokenBucket && l.Spec.Algorithm != tidegate.LeakyBucket {
-		// Which algorithm it has was not known when the burst was read.
+		// The algorithm was not known when the burst was read.
 		why := "`burst` means nothing to " + l.Spec.Algorithm.String()
 		if l.Auto {
 			why = burstAlone
@@ -96,7 +96,7 @@ func adviceFor(a tidegate.Algorithm) string {
 	return "write `limits: 100/minute`"
 }
 
-// checkAbove holds over and cost to the limit s, called text.
+// checkAbove checks over and cost against the limit s; messages call it text.
 func (d *decoder) checkAbove(s tidegate.Spec, text string, t Terms) {
 	top := s
 	if t.Over != nil && (t.Over.Soft > 0 || t.Over.Elastic != nil && t.Over.Elastic.UpTo > 1) {
@@ -138,7 +138,7 @@ func (d *decoder) checkAbove(s tidegate.Spec, text string, t Terms) {
 	}
 }
 
-// valid tells when s cannot be a limit.
+// valid returns the limit of s, or reports that s is not valid.
 func (d *decoder) valid(pos diag.Pos, s tidegate.Spec, hint string) *tidegate.Limit {
 	l, err := tidegate.NewLimit(s)
 	if err != nil {
@@ -148,5 +148,5 @@ func (d *decoder) valid(pos diag.Pos, s tidegate.Spec, hint string) *tidegate.Li
 	return l
 }
 
-// sentence is err of NewLimit without the name, which is not there yet.
+// sentence returns an error of NewLimit without the name, which is not set yet.
 func sentence(err error) string { return strings.TrimPrefix(err.Error(), `limit "": `) }

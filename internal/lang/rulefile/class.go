@@ -9,8 +9,8 @@ import (
 	"tidegate.dev/tidegate/internal/lang/yamltree"
 )
 
-// Class is a kind of request. Those of a file are ordered, the most important first, and a
-// request is of the first whose conditions hold. The last has none.
+// Class is a kind of request. The classes of a file are ordered, the most important first. A
+// request belongs to the first whose conditions hold; the last has none.
 type Class struct {
 	Name         Word
 	Pos          diag.Pos
@@ -18,13 +18,13 @@ type Class struct {
 	When, Unless []Condition
 }
 
-// maxClasses bounds how many shares of a limit a store has to tell apart.
+// maxClasses bounds how many shares of a limit a store has to distinguish.
 const maxClasses = 16
 
 const classesHint = "write the classes of requests, the most important first, and the last without a condition: `classes: [{ name: critical, match: POST /v1/charges }, { name: rest }]`"
 
-// classes reads the classes of a file. It keeps those with a mistake, so that rules which name
-// them are not told that they are unknown.
+// classes reads the classes of a file. It keeps those with a mistake, so that rules that name them
+// are not reported, too.
 func (d *decoder) classes(n *yamltree.Node) {
 	items := d.items(n, "`classes`", classesHint)
 	switch {
@@ -78,13 +78,12 @@ func (d *decoder) className(o object) Word {
 	return Word{text, n.Pos}
 }
 
-// Class returns where the class of that name is among those of the file; -1 means that there is
-// none.
+// Class returns the index of the class of that name; -1 means that there is none.
 func (f *File) Class(name string) int {
 	return slices.IndexFunc(f.Classes, func(c Class) bool { return c.Name.Text == name })
 }
 
-// classNamed returns which class w names, and reports it if there is none.
+// classNamed returns the index of the class that w names, or reports that there is none.
 func (d *decoder) classNamed(w Word) (int, bool) {
 	if i := d.file.Class(w.Text); i >= 0 {
 		return i, true
@@ -108,7 +107,7 @@ func (d *decoder) classNamed(w Word) (int, bool) {
 	return 0, false
 }
 
-// unusedClasses tells of classes that no rule looks at.
+// unusedClasses warns if no rule uses the classes.
 func (d *decoder) unusedClasses() {
 	if len(d.file.Classes) == 0 || d.partial || d.classesUsed {
 		return

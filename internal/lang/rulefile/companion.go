@@ -6,7 +6,7 @@ import (
 	"tidegate.dev/tidegate/internal/lang/diag"
 )
 
-// companion is a word that means nothing without one of others.
+// companion is a field that has no effect without one of some others.
 type companion struct {
 	word string
 	of   []string
@@ -22,7 +22,7 @@ var companions = []companion{
 	{"candidate", []string{"limits"}, "write the limit that is in force as `limits:`, or use `mode: shadow` for a rule that only looks"},
 }
 
-// companions tells of words in o whose companion none of all says.
+// companions reports fields of o without a companion in any of all.
 func (d *decoder) companions(o object, all []object) {
 	for _, c := range companions {
 		if _, ok := o.field(c.word); !ok {

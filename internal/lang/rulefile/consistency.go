@@ -2,11 +2,10 @@ package rulefile
 
 import "tidegate.dev/tidegate/internal/lang/yamltree"
 
-// Layers are what a node does before it asks the store that a fleet shares, unless a
-// rule says that it is not to.
+// Layers are what a node does before it asks the store of a fleet; a rule can switch them off.
 type Layers struct {
-	NoDenyCache bool // every request is asked for, even after a refusal
-	NoCoalesce  bool // and by itself
+	NoDenyCache bool // the store is asked for every request, even after a refusal
+	NoCoalesce  bool // and for each separately
 }
 
 var consistencyPlace = place{

@@ -60,7 +60,7 @@ func (d *decoder) fixedCost(n *yamltree.Node, c *Cost) {
 	c.Else = c.Fixed
 }
 
-// costNumbers reads min, max and else, and checks that else is between the others.
+// costNumbers reads min, max and else, and checks that else is between min and max.
 func (d *decoder) costNumbers(in object, c *Cost) {
 	numbers := []struct {
 		word, example string
@@ -92,7 +92,7 @@ func (d *decoder) costNumbers(in object, c *Cost) {
 
 const reserveHint = "write `reserve: body.max_tokens`, a list whose first that is there counts, or `reserve: { sum: [body.prompt_tokens, body.max_tokens] }`"
 
-// reserves reads one place, a list of which the first that has a value counts, or a sum.
+// reserves reads one source, a list of sources of which the first with a value counts, or a sum.
 func (d *decoder) reserves(n *yamltree.Node, sc scope, c *Cost) {
 	items := []*yamltree.Node{n}
 	if n.Kind == yamltree.Map {
@@ -122,11 +122,11 @@ func (d *decoder) reserves(n *yamltree.Node, sc scope, c *Cost) {
 	}
 }
 
-// maxReserves bounds what is looked up for one request.
+// maxReserves bounds the lookups for one request.
 const maxReserves = 16
 
-// reserve reads where the estimate of a request is found; nil after a mistake. Unlike an
-// identity it may be a value that the client chooses.
+// reserve reads a source of the estimate; nil after a mistake. Unlike an identity it may be a value
+// that the client chooses.
 func (d *decoder) reserve(n *yamltree.Node, sc scope) *Source {
 	s, ok := d.source(n, "")
 	if !ok || !d.unspelled(s) {
@@ -142,7 +142,7 @@ func (d *decoder) reserve(n *yamltree.Node, sc scope) *Source {
 	return &s
 }
 
-// settleAt reads where in the response the true cost is found; "" after a mistake.
+// settleAt reads where the response contains the true cost; "" after a mistake.
 func (d *decoder) settleAt(n *yamltree.Node) string {
 	const hint = "write `response.body.usage.total_tokens` or `response.header.X-Cost`"
 	text, ok := d.text(n, "`settle`", hint)

@@ -14,25 +14,25 @@ import (
 type decoder struct {
 	o         Options
 	layers    []Layer
-	at        int // the layer that is being read
+	at        int // index of the layer that is being read
 	now       time.Time
 	file      *File
 	trees     []tree
 	problems  diag.Tally
 	reported  map[reportKey]bool
-	broken    map[diag.Pos]bool     // lines with an error of YAML, about which nothing else is reported
+	broken    map[diag.Pos]bool     // lines with a YAML error, about which nothing else is reported
 	partial   bool                  // not all files could be read
-	once      map[string]occurrence // where what all files may have only once was found: settings, names of rules
+	once      map[string]occurrence // where settings and names that all files may have only once were found
 	ruleAt    map[string]int        // where in file.Rules a rule is, by name
 	listAt    map[string]int        // where in file.Lists a list is, by name
 	tierAt    map[string]int        // where in file.Tiers a tier is, by name
-	tiersUsed bool                  // by a rule
-	// classesUsed: a rule looks at the class of requests. classUnsure: one has a mistake, so nothing
-	// is said about those that are missing.
+	tiersUsed bool                  // a rule uses a tier
+	// classesUsed: a rule uses the class of requests. classUnsure: a class has a mistake, so
+	// missing classes are not reported.
 	classesUsed, classUnsure bool
-	addresses                map[*List]bool // lists of addresses and networks alone
+	addresses                map[*List]bool // lists with only addresses and networks
 	fallback                 policies       // of defaults
-	replaced                 []string       // settings of the file at hand that replace those of earlier layers
+	replaced                 []string       // settings of the current file that replace those of earlier layers
 	mayBucket                bool           // limits that name no algorithm may become token buckets
 }
 
@@ -53,7 +53,7 @@ func (d *decoder) report(pos diag.Pos, s diag.Severity, message, hint string) {
 	if d.reported[key] || d.broken[lineOf(pos)] {
 		return
 	}
-	if !d.problems.Full(s) { // else it is only counted, perhaps twice
+	if !d.problems.Full(s) { // otherwise it is only counted, perhaps twice
 		d.reported[key] = true
 	}
 	d.problems.Add(d.file.Problem(pos, s, message, hint))

@@ -11,15 +11,15 @@ import (
 )
 
 const (
-	// maxDeferred bounds the places: the order of all that are kept is in memory.
+	// maxDeferred bounds the places: the order of all kept requests is in memory.
 	maxDeferred = 10_000_000
 	// maxDeferredBody bounds a body, which is in memory while it is stored and sent.
 	maxDeferredBody = 64 << 20
-	// usualBody is max_body where it is not said.
+	// usualBody is the default of max_body.
 	usualBody = 1 << 20
 )
 
-// deferred reads how requests of r are kept; nil when they are not.
+// deferred reads `defer` of r; nil if there is none.
 func (d *decoder) deferred(o object, r *Rule) *Defer {
 	n := o.get("defer")
 	if n == nil {
@@ -46,7 +46,7 @@ func (d *decoder) deferred(o object, r *Rule) *Defer {
 	}
 	q.PerKey = q.Places
 	if !slices.ContainsFunc(r.Per, func(w Word) bool { return w.Text == "everyone" }) {
-		q.PerKey = max(1, q.Places/10) // so that no caller takes all places
+		q.PerKey = max(1, q.Places/10) // so that one caller cannot take all places
 	}
 	if n := in.get("per_key"); n != nil {
 		if q.PerKey, ok = d.whole(n, "`per_key`", 1, maxDeferred, "per_key: 100"); ok && q.PerKey > q.Places && q.Places > 0 {
@@ -56,7 +56,7 @@ func (d *decoder) deferred(o object, r *Rule) *Defer {
 	return q
 }
 
-// deferTo reads `to: stream NAME`. Whoever reads the stream decides for how long entries are kept.
+// deferTo reads `to: stream NAME`. The readers of the stream decide how long entries are kept.
 func (d *decoder) deferTo(in object, q *Defer) {
 	const hint = "write `to: stream orders`, with the key of a Redis Stream"
 	for _, word := range []string{"keep", "per_key"} {
@@ -84,7 +84,7 @@ func (d *decoder) deferTo(in object, q *Defer) {
 	q.Stream = name
 }
 
-// checkDefer tells what `defer` cannot stand beside.
+// checkDefer reports fields that `defer` cannot be combined with.
 func (d *decoder) checkDefer(o object, r *Rule) {
 	if r.Defer == nil {
 		return
@@ -98,7 +98,8 @@ func (d *decoder) checkDefer(o object, r *Rule) {
 	}
 }
 
-// noCountRejected: every try of a request that waits would be counted, and none would ever pass.
+// noCountRejected reports count_rejected: every attempt of a waiting request would be counted, and
+// none would ever pass.
 func (d *decoder) noCountRejected(t *Terms) {
 	if t.Limits == nil {
 		return
@@ -111,7 +112,7 @@ func (d *decoder) noCountRejected(t *Terms) {
 	}
 }
 
-// size takes n as bytes, as in 1MB, 64KiB or 4096, at least one and at most largest.
+// size parses n as bytes, as in 1MB, 64KiB or 4096, from 1 to largest.
 func (d *decoder) size(n *yamltree.Node, what string, largest int64, example string) (int64, bool) {
 	hint := "write a size such as " + diag.Quote(example)
 	text, ok := d.text(n, what, hint)

@@ -7,7 +7,7 @@ import (
 	"tidegate.dev/tidegate/internal/lang/diag"
 )
 
-// Door is a front end that is asked whether requests may pass, and does not see them pass.
+// Door is a front end that answers whether requests may pass, but does not forward them.
 type Door string
 
 const (
@@ -17,7 +17,8 @@ const (
 	DoorRLS         Door = "rls"          // Envoy asks by descriptors
 )
 
-// report is how callers of the door tell how a request ended; "" means that they cannot.
+// report returns how callers of the door report the outcome of a request; "" means that they
+// cannot.
 func (d Door) report() string {
 	switch d {
 	case DoorCheck:
@@ -28,8 +29,8 @@ func (d Door) report() string {
 	return ""
 }
 
-// Blind returns a warning for each rule that says something about what a door cannot know
-// or do: the answer to a request, letting it wait, its body.
+// Blind returns a warning for each rule that needs what a door cannot know or do: the response to a
+// request, delaying it, its body.
 func (f *File) Blind(door Door) diag.List {
 	var all diag.List
 	unseen := slices.ContainsFunc(f.Identify, func(id Identity) bool { return slices.ContainsFunc(id.Sources, Source.unseen) })
@@ -46,7 +47,7 @@ func (f *File) Blind(door Door) diag.List {
 }
 
 func (d Door) hint(r *Rule) string {
-	ends := r.Count != nil || r.settles() // it matters how a request ends
+	ends := r.Count != nil || r.settles() // the outcome of a request matters
 	switch by := d.report(); {
 	case !ends:
 		return "pass these requests through the gateway if that matters"
@@ -56,7 +57,7 @@ func (d Door) hint(r *Rule) string {
 	return "pass these requests through the gateway, or ask by POST /v1/check and report how they end"
 }
 
-// any reports whether the terms of the rule, or of one of its branches, have something.
+// any reports whether has returns true for the terms of the rule, or of one of its branches.
 func (r *Rule) any(has func(*Terms) bool) bool {
 	return has(&r.Terms) || slices.ContainsFunc(r.For, func(b Branch) bool { return has(&b.Terms) })
 }
@@ -65,11 +66,11 @@ func (r *Rule) settles() bool {
 	return r.any(func(t *Terms) bool { return t.Cost != nil && t.Cost.Settle != "" })
 }
 
-// unseen reports whether a proxy that asks does not show the place.
+// unseen reports whether proxies that ask do not pass on the source.
 func (s Source) unseen() bool { return s.Kind == SourceBody || s.Kind == SourceTLSClientCN }
 
-// plain reports whether there is nothing about the rule that a door may not know or do, apart
-// from where its identities are found. Most rules are, and are not looked at closely.
+// plain reports whether the rule needs nothing that some door may not know or do, apart from the
+// sources of its identities. Most rules are plain, and are not examined further.
 func (r *Rule) plain() bool {
 	return r.Count == nil && r.Defer == nil && !r.any(func(t *Terms) bool {
 		return t.Quota != nil || t.Concurrency != nil || t.Over != nil || t.Cost != nil || t.Queue != nil ||
@@ -77,7 +78,7 @@ func (r *Rule) plain() bool {
 	})
 }
 
-// blindTo says what is different of a rule at a door.
+// blindTo returns what is different for a rule at a door.
 func (f *File) blindTo(r *Rule, door Door) (parts []string) {
 	add := func(holds bool, text string) {
 		if holds {
@@ -119,7 +120,7 @@ func (f *File) blindTo(r *Rule, door Door) (parts []string) {
 	return parts
 }
 
-// namesOf are the identities that a rule looks at, each once.
+// namesOf returns the identities that a rule uses, each once.
 func (f *File) namesOf(r *Rule) (names []string) {
 	add := func(name string) {
 		if !slices.Contains(names, name) {
@@ -144,7 +145,7 @@ func (f *File) namesOf(r *Rule) (names []string) {
 	return names
 }
 
-// sourcesOf are the places where numbers of a rule are found.
+// sourcesOf returns the sources of the numbers of a rule.
 func sourcesOf(r *Rule) (all []Source) {
 	of := func(t *Terms) {
 		if t.Limits != nil {

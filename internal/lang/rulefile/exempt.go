@@ -1,6 +1,6 @@
 package rulefile
 
-// exempt reads who no limit touches.
+// exempt reads the requests that are exempt from all limits.
 func (d *decoder) exempt(root object) {
 	n := root.get("exempt")
 	if n == nil {

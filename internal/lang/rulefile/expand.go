@@ -8,15 +8,15 @@ import (
 	"tidegate.dev/tidegate/internal/lang/diag"
 )
 
-// Finite is an identity of which a rule knows all values that matter: those of its tables
-// and tiers. All others are one, in keys as well.
+// Finite is an identity of which a rule knows all values that matter: those in its tables and
+// tiers. All other values are treated as one, in keys as well.
 type Finite struct {
 	Name   string
 	Values []string
-	Else   string // what stands in keys for all others
+	Else   string // stands for all others in keys
 }
 
-// Finite returns what r knows of the values of an identity; nil if any may matter.
+// Finite returns the values of an identity that r knows; nil if any value may matter.
 func (r *Rule) Finite(name string) *Finite {
 	i := slices.IndexFunc(r.Known, func(f Finite) bool { return f.Name == name })
 	if i < 0 {
@@ -25,16 +25,16 @@ func (r *Rule) Finite(name string) *Finite {
 	return &r.Known[i]
 }
 
-// expander writes the tiers and tables of a rule as branches, behind and between those that
-// it has: a branch goes before a tier, and the rows of a table are branches themselves.
+// expander turns the tiers and tables of a rule into branches, after and between the written ones:
+// a branch takes precedence over a tier, and the rows of a table are branches themselves.
 type expander struct {
 	*decoder
 	rule *Rule
 	made []Branch
 }
 
-// expand returns the branches that r has with its tiers and tables. Those of before are
-// written, and keep what they say.
+// expand returns the branches of r including those for its tiers and tables. before are the written
+// ones, which keep their terms.
 func (d *decoder) expand(r *Rule, before []Branch) []Branch {
 	own := r.Terms
 	tiers := d.tiersOf(r)
@@ -63,7 +63,7 @@ func (d *decoder) expand(r *Rule, before []Branch) []Branch {
 	return x.made
 }
 
-// base is the terms of a rule, with those of the tier of all others.
+// base returns the terms of a rule, combined with those of the tier for all others.
 func (x *expander) base(own Terms, tiers []Tier) Terms {
 	for _, t := range tiers {
 		if t.Name.Text == x.rule.Tier.Else.Text {
@@ -79,7 +79,7 @@ func hasTable(own Terms, branches []Branch) bool {
 
 func (l *Limits) isTable() bool { return l != nil && l.table != nil }
 
-// tiersOf are those that r chooses from.
+// tiersOf returns the tiers that r chooses from.
 func (d *decoder) tiersOf(r *Rule) []Tier {
 	if r.Tier == nil {
 		return nil
@@ -87,8 +87,8 @@ func (d *decoder) tiersOf(r *Rule) []Tier {
 	return d.file.Tiers
 }
 
-// rows adds a branch for every row of the terms of a branch or tier, and one for all other
-// values if rest.
+// rows adds a branch for every row in the table of a branch or tier and, if rest, one for all other
+// values.
 func (x *expander) rows(b *Branch, t *Tier, terms Terms, rest bool) {
 	made := Branch{Made: true, Whole: true, Pos: x.rule.Pos}
 	if b != nil {
@@ -122,7 +122,7 @@ func (x *expander) rows(b *Branch, t *Tier, terms Terms, rest bool) {
 	}
 }
 
-// add reports false if there are too many.
+// add returns false if there are too many branches.
 func (x *expander) add(b Branch) bool {
 	if len(x.made) == maxCells {
 		x.fail(x.rule.Name.Pos, fmt.Sprintf("the tiers, rows and branches of this rule make more than %d combinations", maxCells), "write fewer branches, or several rules")
@@ -131,7 +131,7 @@ func (x *expander) add(b Branch) bool {
 	return len(x.made) <= maxCells
 }
 
-// spelled is the name of a tier as the values of an identity are spelled.
+// spelled returns the name of a tier, normalized like the values of the identity.
 func (d *decoder) spelled(name, value string) string {
 	if id, ok := d.file.Identity(name); ok && len(id.Sources) > 0 {
 		return id.Sources[0].Spelling.Apply(value)
@@ -139,12 +139,12 @@ func (d *decoder) spelled(name, value string) string {
 	return value
 }
 
-// also adds a condition that name has the value.
+// also returns when with the further condition that name has the value.
 func also(when []Condition, name, value Word) []Condition {
 	return append(when[:len(when):len(when)], Condition{Name: name, Any: []Test{{Kind: TestLiteral, Text: value.Text, Pos: value.Pos}}})
 }
 
-// clone returns limits of their own: what is still open in them is decided by each rule.
+// clone returns a copy: what is still open in limits is decided for each rule.
 func (l *Limits) clone() *Limits {
 	if l == nil {
 		return nil
@@ -190,8 +190,7 @@ func (d *decoder) know(r *Rule, branches []Branch) {
 	}
 }
 
-// expandRule replaces the tiers and tables of r, and of branches that have ended, by
-// branches.
+// expandRule replaces the tiers and tables of r, and of branches that have ended, by branches.
 func (d *decoder) expandRule(r *Rule, expired []Branch) []Branch {
 	d.know(r, slices.Concat(r.For, expired))
 	if len(expired) > 0 {
@@ -205,7 +204,7 @@ func (d *decoder) expandRule(r *Rule, expired []Branch) []Branch {
 	return expired
 }
 
-// deadTerms tells of what a rule says itself although all its tiers say it.
+// deadTerms reports terms of a rule that have no effect because all its tiers set them.
 func (d *decoder) deadTerms(r *Rule) {
 	tiers := d.tiersOf(r)
 	if len(tiers) == 0 {
@@ -219,14 +218,14 @@ func (d *decoder) deadTerms(r *Rule) {
 	}
 }
 
-// over is base with what terms say in its place.
+// over returns base, replaced by what terms set.
 func over(base, terms Terms) Terms {
 	r := Rule{Terms: base}
 	return r.Under(&Branch{Terms: terms})
 }
 
-// TierOf returns the name of the tier that a branch is for, which is that of all others for
-// one that is for no other; "" if r has none.
+// TierOf returns the name of the tier that a branch is for; for a branch without one, the tier for
+// all others; "" if r has no tiers.
 func (r *Rule) TierOf(b *Branch) string {
 	switch {
 	case r.Tier == nil:
@@ -237,8 +236,8 @@ func (r *Rule) TierOf(b *Branch) string {
 	return r.Tier.Else.Text
 }
 
-// RowOf returns the row of a table that a branch is for, as in "large, free"; "else" if it
-// is for no row, "" if r has no table.
+// RowOf returns the row of a table that a branch is for, as in "large, free"; "else" if it is for
+// no row, "" if r has no table.
 func (r *Rule) RowOf(b *Branch) string {
 	if b != nil && len(b.Row) > 0 {
 		values := make([]string, len(b.Row))

@@ -18,8 +18,8 @@ func IsTest(name string) bool {
 	return ok && strings.HasSuffix(stem, "_test")
 }
 
-// InFolder reports whether a folder of rules that has a file of that name is read with
-// it. Names with a dot in front are how Kubernetes and editors keep other versions.
+// InFolder reports whether a file of that name is read as part of a folder of rules. Names that
+// begin with a dot are skipped: Kubernetes and editors keep other versions under them.
 func InFolder(name string) bool {
 	ending := filepath.Ext(name)
 	return (ending == ".yaml" || ending == ".yml") && !strings.HasPrefix(name, ".") && !IsTest(name)

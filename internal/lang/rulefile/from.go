@@ -11,7 +11,7 @@ import (
 
 const fromHint = "write `limits: { from: jwt.rpm, per: minute, max: 10000, else: 100 }`"
 
-// limitFrom reads a limit whose number comes from who is asking.
+// limitFrom reads a limit whose number comes from the caller.
 func (d *decoder) limitFrom(o object) (Limit, bool) {
 	l := Limit{Pos: o.pos("from"), From: &From{}}
 	ok := true
@@ -60,7 +60,7 @@ func (d *decoder) limitFrom(o object) (Limit, bool) {
 	return l, d.slowEnough(o.pos("max"), text, l.From.Max, l.From.Period)
 }
 
-// believed takes n as a source whose value the caller cannot choose.
+// believed reads n as a source whose value the caller cannot choose.
 func (d *decoder) believed(n *yamltree.Node, what string) (Source, bool) {
 	if id, ok := d.file.Identity(n.Value); ok && len(id.Sources) > 0 && !id.Sources[0].always() {
 		d.fail(n.Pos, "this needs the source itself, not a name of `identify`", "write "+diag.Quote(id.Sources[0].Text))

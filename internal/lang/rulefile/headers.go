@@ -11,11 +11,10 @@ import (
 // noDialect is the word for no headers at all.
 const noDialect = "none"
 
-// dialects are pinned: a word keeps its meaning for ever, and a later draft gets a word
-// of its own.
+// dialects never change their meaning: a later draft gets a word of its own.
 var dialects = []string{"draft11", "draft6", "x", noDialect}
 
-// headers reads how clients are told where they stand.
+// headers reads which headers tell clients about their limits.
 func (d *decoder) headers(n *yamltree.Node, pos diag.Pos) {
 	in, ok := d.open(n, &headersPlace)
 	if !ok {
@@ -62,8 +61,8 @@ func (d *decoder) dialects(n *yamltree.Node) (written []string, ok bool) {
 	return written, ok
 }
 
-// retryJitter reads a share of the window. What is said goes before what the front end
-// does by itself, so that 0% is a negative one.
+// retryJitter reads a share of the window. A written value takes precedence over the front end's
+// default, so 0% is returned as a negative number.
 func (d *decoder) retryJitter(n *yamltree.Node) float64 {
 	hundredths, ok := d.percent(n, "`retry_jitter`", "retry_jitter: 10%")
 	switch {
@@ -78,7 +77,7 @@ func (d *decoder) retryJitter(n *yamltree.Node) float64 {
 	return float64(hundredths) / wholeShare
 }
 
-// jitterSpreads warns where retry_jitter has nothing to spread.
+// jitterSpreads warns if retry_jitter has no effect.
 func (d *decoder) jitterSpreads() {
 	if h := d.file.Headers; h.RetryJitter <= 0 || d.partial || slices.ContainsFunc(d.file.Rules, aligned) {
 		return
@@ -86,7 +85,7 @@ func (d *decoder) jitterSpreads() {
 	d.warn(d.file.Headers.JitterPos, "`retry_jitter` spreads nothing: no rule has a `fixed_window` or a `quota`", "take it out; callers of other limits come back at different times anyway")
 }
 
-// aligned reports whether callers of r wait for the same moment: the end of a window.
+// aligned reports whether refused callers of r wait for the same moment: the end of a window.
 func aligned(r *Rule) bool {
 	has := func(t Terms) bool {
 		return t.Quota != nil || t.Limits != nil && slices.ContainsFunc(t.Limits.All, func(l Limit) bool { return l.Spec.Algorithm == tidegate.FixedWindow })

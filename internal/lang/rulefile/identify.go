@@ -7,13 +7,13 @@ import (
 	"tidegate.dev/tidegate/internal/lang/yamltree"
 )
 
-// builtIn are the identities that need no identify.
+// builtIn are the identities that exist without identify.
 var builtIn = map[string]SourceKind{
 	"ip": SourceIP, "method": SourceMethod, "path": SourcePath, "host": SourceHost,
 	"route": SourceRoute, "everyone": SourceEveryone,
 }
 
-// builtInIdentities are the same as identities.
+// builtInIdentities are the same as values of Identity.
 var builtInIdentities = func() map[string]Identity {
 	all := make(map[string]Identity)
 	for name, k := range builtIn {
@@ -22,8 +22,8 @@ var builtInIdentities = func() map[string]Identity {
 	return all
 }()
 
-// Identity finds the identity that a name in per, when or unless stands for,
-// built in or of identify. Nobody changes its sources.
+// Identity returns the identity that a name in per, when or unless means, built-in or from
+// identify. Its sources must not be modified.
 func (f *File) Identity(name string) (Identity, bool) {
 	if id, ok := builtInIdentities[name]; ok {
 		return id, true
@@ -61,7 +61,7 @@ func (d *decoder) identify(root object) {
 			d.file.Identify[i] = id
 			continue
 		}
-		// Kept even without a source, so that whoever uses the name is not told that it is unknown.
+		// Kept even without a source, so that uses of the name are not reported as unknown.
 		if d.file.byName == nil {
 			d.file.byName = make(map[string]int)
 		}
@@ -107,10 +107,10 @@ func (d *decoder) sourcesOf(n *yamltree.Node, name string) []Source {
 	return all
 }
 
-// always reports whether every request has it.
+// always reports whether every request has a value for it.
 func (s Source) always() bool { return s.Kind >= SourceIP && s.Kind <= SourceEveryone }
 
-// known takes n as the name of an identity.
+// known reads n as the name of an identity.
 func (d *decoder) known(n *yamltree.Node, what string) (Identity, bool) {
 	name, ok := d.text(n, what, "write a name of `identify`, or `ip`, `route`, `everyone`")
 	if !ok {
@@ -140,7 +140,7 @@ func (d *decoder) known(n *yamltree.Node, what string) (Identity, bool) {
 	return Identity{}, false
 }
 
-// suggestName makes a name of a source: user of jwt.sub, api_key of X-Api-Key.
+// suggestName derives a name from a source: user from jwt.sub, api_key from X-Api-Key.
 func suggestName(s Source) string {
 	name := strings.ToLower(s.Arg)
 	name = strings.TrimPrefix(name, "x-")

@@ -8,20 +8,20 @@ import (
 	"tidegate.dev/tidegate/internal/lang/yamltree"
 )
 
-// Bounds of what one file may pull in.
+// Bounds of what one file may include.
 const (
 	maxFiles = 1000
 	maxDepth = 16
 )
 
-// tree is a file that was read, not yet understood.
+// tree is a parsed file that was not decoded yet.
 type tree struct {
 	file  string
 	layer int
 	root  *yamltree.Node
 }
 
-// readFile reads a file that was asked for at from, by the files of chain.
+// readFile reads a file that is referred to at from; chain are the files that led to it.
 func (d *decoder) readFile(name string, from diag.Pos, chain []string) {
 	name = d.layer().clean(name)
 	switch {
@@ -37,7 +37,7 @@ func (d *decoder) readFile(name string, from diag.Pos, chain []string) {
 	}
 	src, err := d.layer().read(name, d.o.ReadFile)
 	if err != nil {
-		d.noteFile(name) // it may appear
+		d.noteFile(name) // it may appear later
 		d.partial = true
 		d.fail(from, "cannot read "+diag.Quote(name)+": "+diag.Reason(err), missingFile(chain))
 		return
@@ -52,7 +52,7 @@ func missingFile(chain []string) string {
 	return "names are relative to the folder of " + diag.Quote(chain[len(chain)-1]) + "; for all files of a folder write `rules.d/*.yaml`"
 }
 
-// readText parses a file and goes on with those that it includes.
+// readText parses a file and continues with its includes.
 func (d *decoder) readText(name string, src []byte, chain []string) {
 	d.noteFile(name)
 	d.file.lines[name] = diag.SplitLines(src)
@@ -62,7 +62,7 @@ func (d *decoder) readText(name string, src []byte, chain []string) {
 		return
 	}
 	for _, p := range problems {
-		if p.Hint == "" { // YAML does not know what the file is for
+		if p.Hint == "" { // the YAML parser does not know the kind of file
 			p.Hint = "a rule file begins with `version: 1`, then has `rules:`"
 		}
 		d.problems.Add(p)
@@ -109,7 +109,7 @@ func (d *decoder) include(n *yamltree.Node, file string, chain []string) {
 			d.warn(item.Pos, "no file is called "+diag.Quote(name), missingFile(chain))
 		}
 		for _, f := range found {
-			// A pattern that also fits the file it stands in means the others.
+			// A pattern that also matches its own file means the others.
 			if f = d.layer().clean(f); f != file {
 				d.readFile(f, item.Pos, chain)
 			}
@@ -117,7 +117,7 @@ func (d *decoder) include(n *yamltree.Node, file string, chain []string) {
 	}
 }
 
-// noteFile notes that a file of the layer at hand is read.
+// noteFile records that a file belongs to the current layer.
 func (d *decoder) noteFile(name string) {
 	d.file.Files = appendNew(d.file.Files, name)
 	d.file.Layers[d.at] = appendNew(d.file.Layers[d.at], name)

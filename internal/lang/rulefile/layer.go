@@ -20,15 +20,15 @@ type Layer struct {
 	Name string
 	// Files by their paths, with slashes and without a slash in front; nil reads from disk.
 	Files map[string][]byte
-	// Main is which of Files to begin with: a rule file, or a folder, which ends in a slash and
-	// is read like one on disk. "" is the folder of all of them.
+	// Main is the file to begin with: a rule file, or a folder with a slash at the end, which is
+	// read like one on disk. "" is the top folder.
 	Main string
 }
 
 // onDisk reports whether the files of l are read from disk.
 func (l *Layer) onDisk() bool { return l.Files == nil }
 
-// FileName returns what problems and [File.Files] call the file of l at path.
+// FileName returns the name of the file at path in problems and in [File.Files].
 func (l *Layer) FileName(path string) string {
 	if l.onDisk() {
 		return path
@@ -44,7 +44,7 @@ func (l *Layer) Path(fileName string) string {
 	return strings.TrimPrefix(fileName, l.Name+": ")
 }
 
-// clean returns the only name of a file that is used.
+// clean returns the canonical name of a file.
 func (l *Layer) clean(name string) string {
 	if l.onDisk() {
 		return filepath.Clean(name)
@@ -52,8 +52,8 @@ func (l *Layer) clean(name string) string {
 	return l.FileName(slashpath.Clean(l.Path(name)))
 }
 
-// beside returns path as seen from the folder of file. It reports false if that is outside
-// of l, which no file on disk is.
+// beside returns path as seen from the folder of file. within is false if that is outside of l; on
+// disk it never is.
 func (l *Layer) beside(file, path string) (name string, within bool) {
 	if l.onDisk() {
 		if filepath.IsAbs(path) {
@@ -85,7 +85,7 @@ var (
 	errTooLarge   = errors.New("is larger than 16 MiB")
 )
 
-// glob returns the names of the files that fit a pattern, in order.
+// glob returns the names of the files that match a pattern, sorted.
 func (l *Layer) glob(pattern string, onDisk func(string) ([]string, error)) (found []string, err error) {
 	if l.onDisk() {
 		return onDisk(pattern)
@@ -103,7 +103,7 @@ func (l *Layer) glob(pattern string, onDisk func(string) ([]string, error)) (fou
 	return found, nil
 }
 
-// folder returns the path of the folder that l is, "" if it is a rule file.
+// folder returns the path if l is a folder, "" if it is a rule file.
 func (l *Layer) folder() string {
 	switch {
 	case !l.onDisk() && l.Main == "":
@@ -119,7 +119,7 @@ func (l *Layer) folder() string {
 	return ""
 }
 
-// list returns the names of the rule files in a folder, in order.
+// list returns the names of the rule files in a folder, sorted.
 func (l *Layer) list(folder string) (found []string, err error) {
 	if !l.onDisk() {
 		for _, path := range slices.Sorted(maps.Keys(l.Files)) {
@@ -138,7 +138,7 @@ func (l *Layer) list(folder string) (found []string, err error) {
 	return found, err
 }
 
-// readLayer reads all files of the layer at hand.
+// readLayer reads all files of the current layer.
 func (d *decoder) readLayer() {
 	l := d.layer()
 	if folder := l.folder(); folder != "" {
@@ -152,11 +152,11 @@ func (d *decoder) readLayer() {
 	d.readFile(name, diag.Pos{File: name}, nil)
 }
 
-// layer returns the one that is being read.
+// layer returns the current layer.
 func (d *decoder) layer() *Layer { return &d.layers[d.at] }
 
-// inLayer reports a path that leads out of the layer, and returns the name of the file if it
-// does not.
+// inLayer returns the name of the file at path as seen from file. If it is outside of the layer, it
+// reports that and returns false.
 func (d *decoder) inLayer(file, path string, at diag.Pos) (string, bool) {
 	name, ok := d.layer().beside(file, path)
 	if !ok {

@@ -12,7 +12,7 @@ import (
 
 const limitsHint = "write `limits: 100/minute`, a list of such, or `limits: unlimited`"
 
-// limits reads the limits of a rule, a branch or a tier; nil when it says none.
+// limits reads the limits of a rule, a branch or a tier; nil if it has none.
 func (d *decoder) limits(o object, sc scope) *Limits {
 	n := o.get("limits")
 	if n == nil {
@@ -24,7 +24,7 @@ func (d *decoder) limits(o object, sc scope) *Limits {
 	return d.limitsOf(n, o.pos("limits"))
 }
 
-// limitsOf reads limits that are the same for all.
+// limitsOf reads limits without a table.
 func (d *decoder) limitsOf(n *yamltree.Node, pos diag.Pos) *Limits {
 	l := &Limits{Pos: pos}
 	if n.Kind == yamltree.Scalar && n.Value == "unlimited" {
@@ -81,15 +81,15 @@ func (d *decoder) plainLimit(n *yamltree.Node) (Limit, bool) {
 	return l, d.slowEnough(l.Pos, l.Text, events, period)
 }
 
-// looksLikeRate reports whether text is a number per unit, as nearly all limits are: these are not
-// compared with words.
+// looksLikeRate reports whether text is a number per unit, as nearly all limits are. Such text need
+// not be compared with words.
 func looksLikeRate(text string) bool {
 	count, unit, ok := strings.Cut(text, "/")
 	_, known := units[unit]
 	return ok && known && allDigits(count)
 }
 
-// slowEnough refuses rates that no store counts per key.
+// slowEnough reports rates that are too high for any store to count per key.
 func (d *decoder) slowEnough(pos diag.Pos, text string, events int64, period time.Duration) bool {
 	if events*int64(time.Second)/tidegate.MaxPerSecond <= int64(period) {
 		return true
@@ -123,14 +123,14 @@ func (d *decoder) fullLimit(o object) (Limit, bool) {
 	return l, d.refill(o, &l.Spec) && ok
 }
 
-// algorithms are those of limits, in the order in which they are offered.
+// algorithms are the algorithms of limits, in the order in which hints list them.
 var algorithms = []string{"token_bucket", "leaky_bucket", "fixed_window", "sliding_log", "sliding_window", "sub_windows"}
 
 func (d *decoder) algorithm(o object, s *tidegate.Spec) bool {
 	n := o.get("algorithm")
 	if n == nil {
 		if o.has("refill") {
-			s.Algorithm = tidegate.TokenBucket // the only one that is refilled
+			s.Algorithm = tidegate.TokenBucket // the only algorithm with a refill
 		}
 		return !o.has("algorithm")
 	}
@@ -163,7 +163,7 @@ func (d *decoder) burst(o object, s *tidegate.Spec) bool {
 		d.fail(o.key("burst"), "the burst of a leaky bucket is its line", "write `queue: { places: 100, max_wait: 2s }` in the rule instead")
 		return false
 	case tidegate.Auto:
-		if !d.mayBucket { // else checkLimit knows
+		if !d.mayBucket { // otherwise checkLimit reports it
 			d.fail(o.key("burst"), burstAlone, burstHint)
 			return false
 		}
@@ -180,8 +180,8 @@ func (d *decoder) burst(o object, s *tidegate.Spec) bool {
 	return ok
 }
 
-// refill reads how a bucket gets its events. One that gets them all at once, at the start of each
-// period, is a window of the wall clock: s becomes that.
+// refill reads how a bucket is refilled. If it gets all events at once, at the start of each
+// period, it is in fact a fixed window, and s becomes one.
 func (d *decoder) refill(o object, s *tidegate.Spec) bool {
 	if !o.has("refill") {
 		return true
@@ -205,7 +205,7 @@ func (d *decoder) refill(o object, s *tidegate.Spec) bool {
 	return true
 }
 
-// details reads what belongs to one algorithm each.
+// details reads fields that belong to one algorithm each.
 func (d *decoder) details(o object, s *tidegate.Spec) bool {
 	ok := true
 	for _, word := range []string{"parts", "ceiling"} {

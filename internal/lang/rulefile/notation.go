@@ -6,9 +6,9 @@ import (
 	"tidegate.dev/tidegate/internal/lang/yamltree"
 )
 
-// ReadLimits reads limits in the notation of `limits`, for other languages that have it: a
-// rate, a map with `rate`, or a list of these. They have no table and do not come from a
-// request. lines are those of the file that n is in.
+// ReadLimits reads limits in the notation of `limits`, for other languages that include it: a rate,
+// a map with `rate`, or a list of these. Tables and numbers from requests are not allowed. lines
+// are the lines of the file that contains n.
 func ReadLimits(n *yamltree.Node, lines diag.Lines) ([]Limit, diag.List) {
 	d := newDecoder(n.Pos.File, Options{})
 	d.file.lines[n.Pos.File] = lines

@@ -11,10 +11,10 @@ import (
 	"tidegate.dev/tidegate/internal/lang/yamltree"
 )
 
-// Order is what an operator puts in place of the limits of a rule, for somebody and for a
-// while. What it does not name stays as the rule has it.
+// Order is what an operator sets in place of the limits of a rule, for particular callers and for a
+// while. What it does not name stays as in the rule.
 type Order struct {
-	Unlimited bool    // nothing of the rule holds
+	Unlimited bool    // nothing of the rule applies
 	Limits    []Limit // nil means those of the rule; their algorithm may be Auto
 	Amount    int64   // of the quota; 0 means the rule's
 	Calendar  tidegate.Calendar
@@ -26,8 +26,8 @@ const maxOrder = 200
 
 const orderHint = "write `5000/minute`, `20 slots` or `unlimited`"
 
-// ReadOrder reads limits as an operator writes them for r: rates, amounts of its quota,
-// slots, or `unlimited` alone.
+// ReadOrder reads limits as an operator writes them for r: rates, amounts of its quota, slots, or
+// `unlimited` alone.
 func ReadOrder(r *Rule, texts []string) (Order, diag.List) {
 	d := newDecoder("limits", Options{})
 	var o Order
@@ -78,7 +78,7 @@ func (d *decoder) readOrder(r *Rule, o *Order, text string) {
 	o.Limits = append(o.Limits, limits...)
 }
 
-// orderNode is text as a rule file would have it; nil after a mistake.
+// orderNode returns text as a node of a rule file; nil after a mistake.
 func (d *decoder) orderNode(text string) *yamltree.Node {
 	if len(text) > maxOrder {
 		d.fail(diag.Pos{}, "a limit is longer than "+fmt.Sprint(maxOrder)+" bytes", orderHint)
@@ -100,7 +100,7 @@ func (d *decoder) orderNode(text string) *yamltree.Node {
 	return n
 }
 
-// cutSlots takes apart "20 slots".
+// cutSlots splits "20 slots".
 func cutSlots(n *yamltree.Node) (count string, ok bool) {
 	words := strings.Fields(n.Value)
 	if n.Kind != yamltree.Scalar || len(words) != 2 || words[1] != "slots" && words[1] != "slot" {
@@ -123,8 +123,8 @@ func (d *decoder) orderSlots(r *Rule, o *Order, count, text string) {
 	}
 }
 
-// calendarOf returns the calendar of an amount: months and years are always one, days and
-// weeks are where the rule has such a quota and no such limit.
+// calendarOf returns the calendar of an amount. Months and years always have one; days and weeks
+// only if the rule has a quota of that calendar and no limit of that period.
 func (d *decoder) calendarOf(r *Rule, n *yamltree.Node) tidegate.Calendar {
 	_, unit, ok := strings.Cut(n.Value, "/")
 	u, known := units[unitOf(strings.TrimSpace(unit))]
@@ -158,7 +158,7 @@ func (d *decoder) orderAmount(r *Rule, o *Order, n *yamltree.Node, calendar tide
 	}
 }
 
-// orderExample is what an order about r may say.
+// orderExample returns what an order about r may contain.
 func (r *Rule) orderExample() string {
 	var forms []string
 	all := append([]Terms{r.Terms}, r.branchTerms()...)
@@ -189,7 +189,7 @@ func (r *Rule) branchTerms() []Terms {
 	return all
 }
 
-// ofPeriod returns the limit of a period; nil if there is none.
+// ofPeriod returns the limit with a period; nil if there is none.
 func (l *Limits) ofPeriod(period time.Duration) *Limit {
 	if l == nil {
 		return nil

@@ -10,9 +10,9 @@ import (
 	"tidegate.dev/tidegate/internal/lang/diag"
 )
 
-// UnderOrder is Under for a request that o is about, and what is wrong with that. Limits of a
-// period that the rule has are counted as it counts them, so that nobody is refilled and
-// what was used counts on.
+// UnderOrder is Under for a request that o is about, and what is wrong with that combination. A
+// limit of a period that the rule also has uses the same counter, so that nobody gets a fresh
+// allowance and used events still count.
 func (r *Rule) UnderOrder(b *Branch, o *Order) (Terms, diag.List) {
 	t := r.Under(b)
 	if o.Unlimited {
@@ -48,8 +48,8 @@ func (r *Rule) UnderOrder(b *Branch, o *Order) (Terms, diag.List) {
 	return t, wrong
 }
 
-// ordered completes a limit that names no algorithm like the one in whose place it is: of
-// the same period among own, or else anywhere in the rule.
+// ordered completes a limit that names no algorithm like the limit it replaces: that of the same
+// period in own, or else anywhere in the rule.
 func (r *Rule) ordered(l Limit, own *Limits, t Terms) Limit {
 	l.setLine(t.Queue)
 	if l.Spec.Algorithm != tidegate.Auto {
@@ -73,16 +73,17 @@ func (r *Rule) ordered(l Limit, own *Limits, t Terms) Limit {
 	}
 	switch {
 	case l.Spec.Algorithm != tidegate.SlidingLog:
-	case like.Auto && events > tidegate.AutoLogEvents: // the same counter, in less memory
+	case like.Auto && events > tidegate.AutoLogEvents: // the same counter, with less memory
 		l.Spec.Algorithm, l.Spec.CountRejected = tidegate.SubWindows, false
-	case top > tidegate.MaxLogEvents: // the same counter, read as strictly
+	case top > tidegate.MaxLogEvents: // the same counter, read just as strictly
 		l.Spec.Algorithm, l.Spec.Ceiling, l.Spec.CountRejected = tidegate.SubWindows, true, false
 	}
 	l.setLine(t.Queue)
 	return l
 }
 
-// proportional is burst·events/of, rounded up: how bursty a limit is does not change.
+// proportional returns burst·events/of, rounded up, so that the limit allows bursts in the same
+// proportion.
 func proportional(burst, events, of int64) int64 {
 	hi, lo := bits.Mul64(uint64(burst), uint64(events))
 	if of <= 0 || hi >= uint64(of) {
@@ -95,7 +96,8 @@ func proportional(burst, events, of int64) int64 {
 	return int64(min(n, math.MaxInt64))
 }
 
-// firstOf returns found, or what the rule itself has, or the first of its branches that has one.
+// firstOf returns found; or, if that is nil, what the rule itself has, or the first of its branches
+// that has one.
 func firstOf[T any](r *Rule, found *T, of func(Terms) *T) *T {
 	if found == nil {
 		found = of(r.Terms)
@@ -106,7 +108,7 @@ func firstOf[T any](r *Rule, found *T, of func(Terms) *T) *T {
 	return found
 }
 
-// quotaPer returns the quota if it is of that calendar, else nil.
+// quotaPer returns the quota if it has that calendar, else nil.
 func (t *Terms) quotaPer(c tidegate.Calendar) *Quota {
 	if t.Quota == nil || t.Quota.Spec.Calendar != c {
 		return nil
@@ -114,8 +116,8 @@ func (t *Terms) quotaPer(c tidegate.Calendar) *Quota {
 	return t.Quota
 }
 
-// KindUnder is a text that is the same for branches under which the same orders can be: what
-// they say but for the numbers of their limits.
+// KindUnder returns a text that is equal for branches under which the same orders are possible:
+// their terms without the numbers of the limits.
 func (r *Rule) KindUnder(b *Branch) string {
 	t := r.Under(b)
 	var text strings.Builder

@@ -12,7 +12,7 @@ import (
 
 const overHint = "write `over: { soft: 10% }`, `over: { soft: 10%, max_time: 30s }`, `over: { elastic: { while: upstream_p99 < 200ms, up_to: 2x } }` or `over: hard`"
 
-// over reads what happens above the limit; nil when it does not say.
+// over reads what happens above the limit; nil if it is not set.
 func (d *decoder) over(o object) *Over {
 	n := o.get("over")
 	if n == nil {
@@ -65,7 +65,7 @@ func (d *decoder) maxTime(n *yamltree.Node) time.Duration {
 	return v
 }
 
-// checkMaxTime holds a time above the limits of r to what a Gate can see to: it looks at one
+// checkMaxTime checks that a Gate can enforce max_time for the limits of r: it examines one
 // counter, before each request.
 func (d *decoder) checkMaxTime(r *Rule, t Terms) {
 	if t.Over == nil || t.Over.MaxTime == 0 {
@@ -130,7 +130,7 @@ func (d *decoder) while(n *yamltree.Node, e *Elastic) {
 	}
 }
 
-// signalBound reads a bound in the unit of its signal.
+// signalBound parses a bound in the unit of its signal.
 func signalBound(signal, text string) (float64, bool) {
 	switch signal {
 	case "upstream_p99":
@@ -151,13 +151,12 @@ func signalBound(signal, text string) (float64, bool) {
 	return v, ok && v > 0
 }
 
-// Ceiling is the limit that decides where s, as written, is only nominal. It
-// counts in the same way, so that both are full at the same time. It is rounded
-// down: 10% more than 3 is 3.
+// Ceiling returns the limit that decides if s, as written, is only nominal. It counts in the same
+// way, so that both fill up at the same time. It is rounded down: 10% more than 3 is 3.
 func (o *Over) Ceiling(s tidegate.Spec) tidegate.Spec {
 	raise := func(n int64) int64 { return n + n/100*int64(o.Soft) + n%100*int64(o.Soft)/100 }
 	if o.Elastic != nil {
-		// What is added keeps 110 of 100 from becoming 109.
+		// The addend keeps 110 of 100 from becoming 109.
 		raise = func(n int64) int64 { return max(int64(math.Floor(float64(n)*o.Elastic.UpTo+1e-6)), n) }
 	}
 	if s.Algorithm == tidegate.TokenBucket && s.Burst > 0 {

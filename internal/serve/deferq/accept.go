@@ -13,10 +13,11 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// maxReading is how many bytes there are of bodies that are being read; more requests are refused.
+// maxReading bounds the bytes of bodies that are being read at the same time; further requests are
+// refused.
 const maxReading = 64 << 20
 
-// reading is a body, whose bytes are counted as they come: what a client only announces takes no memory.
+// reading counts the bytes of a body as they arrive: a Content-Length alone takes no memory.
 type reading struct {
 	io.Reader
 	all *atomic.Int64 // of all bodies
@@ -34,9 +35,9 @@ func (r *reading) Read(p []byte) (int, error) {
 
 func (r *reading) done() { r.all.Add(-r.n) }
 
-// Keep keeps a request that was refused by d, and answers it: 202, or a refusal by another of its
-// limits. Otherwise it returns false, and the refusal stands. header is that which upstreams get.
-// The request is charged to its other limits before its body is read.
+// Keep keeps a request that was refused by d, and answers 202; or it answers with a refusal by
+// another of its limits. Otherwise it returns false, and the refusal by d stands. header is what
+// upstreams get. The request is charged to its other limits before its body is read.
 func (q *Queue) Keep(w http.ResponseWriter, r *http.Request, header http.Header, d *tidegate.Decision) bool {
 	if d.Limit == nil || d.Limit.Terms == nil || d.Limit.Terms.Handling.Defer == nil || d.Never || d.Err != nil || !plain(r) {
 		return false
@@ -51,7 +52,7 @@ func (q *Queue) Keep(w http.ResponseWriter, r *http.Request, header http.Header,
 	return how == "kept" || how == "limited"
 }
 
-// acceptance is a request on its way into the store.
+// acceptance is a request that may be kept.
 type acceptance struct {
 	q       *Queue
 	r       *http.Request
@@ -63,13 +64,13 @@ type acceptance struct {
 	others  []tidegate.Check // all others but slots
 }
 
-// keep returns how it went; see Observer. It has answered if the request was kept or limited.
+// keep returns the outcome for Observer.Kept. It has answered if that is "kept" or "limited".
 func (a *acceptance) keep(w http.ResponseWriter) string {
 	q := a.q
 	if q.draining.Load() {
 		return "draining"
 	}
-	length := max(a.r.ContentLength, 0) // of one that is not known, it turns out
+	length := max(a.r.ContentLength, 0) // an unknown length shows while reading
 	if length > a.terms.MaxBody {
 		return "body"
 	}
@@ -102,7 +103,7 @@ func (a *acceptance) keep(w http.ResponseWriter) string {
 		giveBack()
 		return "full"
 	}
-	if err != nil { // what fails through its own client counts like any other
+	if err != nil { // a request that fails because of its own client counts like any other
 		charge.Keep()
 		_ = visit.End(tidegate.Outcome{})
 		return "failed"
@@ -121,7 +122,7 @@ func (a *acceptance) keep(w http.ResponseWriter) string {
 		return why(err)
 	}
 	charge.Keep()
-	_ = visit.End(tidegate.Outcome{}) // the outcome is not known, so it stays charged
+	_ = visit.End(tidegate.Outcome{}) // the outcome is unknown, so it stays charged
 	a.accepted(w, e, before)
 	return "kept"
 }
@@ -142,7 +143,7 @@ func why(err error) string {
 	return "failed"
 }
 
-// match finds the line of the request, and what it is charged where.
+// match finds the line of the request, and which checks are charged now and later.
 func (a *acceptance) match() {
 	a.q.front.Ask(a.r, func(ask *tidegate.Request) {
 		ask.Looking = true
@@ -162,7 +163,7 @@ func (a *acceptance) match() {
 	})
 }
 
-// bounds gives a key the share of all bytes that it has of all places.
+// bounds gives each key the share of the bytes that it has of the places.
 func (a *acceptance) bounds() Bounds {
 	share := float64(a.terms.PerKey) / float64(a.terms.Places)
 	least := float64(a.terms.MaxBody + 128<<10) // a request of the largest size always fits
@@ -182,12 +183,12 @@ func (a *acceptance) entry(body []byte) *Entry {
 	return e
 }
 
-// maxRetryAfter is the longest that a client is told to wait, and that an upstream can make an attempt wait.
+// maxRetryAfter caps the wait that a client is told, and the wait that an upstream can ask for.
 const maxRetryAfter = time.Hour
 
 // accepted answers 202.
 func (a *acceptance) accepted(w http.ResponseWriter, e *Entry, before int) {
-	if e.State == Queued { // what becomes of it, its workers know
+	if e.State == Queued { // its workers decide what happens next
 		writeStatus(w, a.r, http.StatusAccepted, statusOf(e, before))
 		return
 	}
@@ -206,8 +207,7 @@ func seconds(d time.Duration) string {
 	return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10)
 }
 
-// plain reports whether a request can be kept: one that is sent at another time, by somebody else,
-// means the same.
+// plain reports whether a request can be kept: it means the same if the gateway sends it later.
 func plain(r *http.Request) bool {
 	return r.Header.Get("Upgrade") == "" && r.Method != http.MethodConnect && len(r.Trailer) == 0 &&
 		!strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc")

@@ -1,13 +1,13 @@
-// Package deferq keeps requests that a rule has refused, and sends them later: it is `defer` of
-// rules. A [Queue] accepts requests, tells their callers what became of them, and sends them when
-// the rule's limit has room; a [Store] keeps them. A request that was accepted is sent at least
-// once, or becomes a dead letter with a reason.
+// Package deferq keeps requests that a rule has refused, and sends them later: the `defer` of
+// rules. A [Queue] accepts requests, tells their callers the outcome, and sends them when the
+// rule's limit has room; a [Store] keeps them. An accepted request is sent at least once, or
+// becomes a dead letter with a reason.
 //
-// Requests of one key are a [Line]: they are sent in the order in which they were accepted, one at a
-// time, and the first holds the others until it is done or dead. Lines take turns.
+// Requests of one key are a [Line]: they are sent in the order in which they were accepted, one at
+// a time. The first blocks the others until it is done or dead. Lines take turns.
 //
-// It does not decide: whether there is room is asked of the same counters as for every other
-// request. Start with [New].
+// It makes no decisions itself: it asks the same counters for room as every other request. Start
+// with [New].
 package deferq
 
 import (
@@ -23,7 +23,7 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// Line names the requests that are sent one after the other: those of one key of one rule.
+// Line identifies the requests that are sent one after the other: those of one key of one rule.
 type Line struct{ Rule, Scope, Key string }
 
 // LineOf returns the line of a check.
@@ -32,7 +32,7 @@ func LineOf(c *tidegate.Check) Line {
 	return Line{c.Limit.Terms.Rule, scope, c.Key}
 }
 
-// State is where an entry stands.
+// State is the state of an entry.
 type State string
 
 const (
@@ -46,15 +46,15 @@ const (
 // Version of the record of an entry, in the file and in Redis.
 const Version = 1
 
-// Entry is a request that is kept, and what became of it.
+// Entry is a request that is kept, and its outcome.
 type Entry struct {
 	V        int       `json:"v"`
 	ID       string    `json:"id"`
 	Line     Line      `json:"line"`
 	Accepted time.Time `json:"accepted"`
 	Expires  time.Time `json:"expires"`
-	// Keep is how long it may wait: `keep` of its rule. Expires is Accepted and this, and an
-	// operator who revives it gives it as long again.
+	// Keep is the `keep` of its rule. Expires is Keep after Accepted; if an operator revives the
+	// entry, Keep after that.
 	Keep time.Duration `json:"keep"`
 	// Owner has the identities of its sender, by name, hashed with the ID.
 	Owner map[string]string `json:"owner"`
@@ -64,13 +64,13 @@ type Entry struct {
 
 	State    State     `json:"state"`
 	Attempts int       `json:"attempts"`
-	Next     time.Time `json:"next,omitzero"`    // not tried again before
+	Next     time.Time `json:"next,omitzero"`    // not tried before
 	Reason   string    `json:"reason,omitempty"` // why the last attempt failed, or why it is dead
-	Ended    time.Time `json:"ended,omitzero"`   // when it was done or dead
+	Ended    time.Time `json:"ended,omitzero"`   // when it became done or dead
 	Result   *Result   `json:"result,omitempty"` // of an entry that is done
 }
 
-// Request is what is sent, as it was accepted.
+// Request is what will be sent, as it was accepted.
 type Request struct {
 	Method string      `json:"method"`
 	URL    string      `json:"url"` // path and query
@@ -80,15 +80,15 @@ type Request struct {
 	Body   []byte      `json:"-"` // kept beside the record
 }
 
-// Check is a check of the deferring rule. It is charged if the rules in force no longer find it,
-// because a token has expired or the rule is gone.
+// Check is a check of the deferring rule. It is charged if the rules in force no longer return it,
+// for example because a token has expired or the rule was removed.
 type Check struct {
 	Key  string        `json:"key"`
 	Spec tidegate.Spec `json:"spec"`
 	Cost int64         `json:"cost"`
 }
 
-// Result is what the upstream has answered.
+// Result is the answer of the upstream.
 type Result struct {
 	Status    int         `json:"status"`
 	Header    http.Header `json:"header,omitempty"`
@@ -112,7 +112,7 @@ var (
 	ErrClosed = errors.New("requests are not kept any more")
 )
 
-// NewID returns an ID that nobody can guess.
+// NewID returns an ID that cannot be guessed.
 func NewID() string {
 	var b [20]byte
 	_, _ = rand.Read(b[:]) // it never fails
@@ -125,18 +125,18 @@ func idempotencyKey(id string) string {
 	return "tidegate-" + hex.EncodeToString(sum[:16])
 }
 
-// overhead is about how many bytes a store adds to an entry.
+// overhead is about how many bytes a store needs per entry.
 const overhead = 512
 
-// size returns how many bytes the entry takes in a store: as it is written, where some characters
-// take six times as much as in a request.
+// size returns how many bytes the entry takes in a store. Encoding makes some characters six times
+// as long.
 func (e *Entry) size() int64 {
 	text, _ := encode(e) // an entry that cannot be written is not kept
 	return int64(overhead + len(text) + len(e.Request.Body))
 }
 
-// ended returns what is kept of an entry that has ended: of one that is done, not its headers and
-// body; a dead one is kept whole, since it may be sent again.
+// ended returns the record of an entry that has ended. A done one loses its headers and body; a
+// dead one is kept whole, since it may be sent again.
 func (e *Entry) ended() Entry {
 	record := *e
 	if e.State == Done { // its credentials are not needed any more

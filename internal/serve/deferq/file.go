@@ -24,17 +24,17 @@ import (
 type FileOptions struct {
 	// Max is how many bytes all entries may take together.
 	Max int64
-	// Results is how long entries are kept that are done, Dead those that are dead. Both make room
-	// before a request is refused for want of it.
+	// Results is how long done entries are kept, Dead how long dead ones. Both are removed earlier
+	// if a new request needs the space.
 	Results, Dead time.Duration
-	// LockWait is how long another process may take to close the file; 0 means 5s.
+	// LockWait is how long to wait for another process to close the file; 0 means 5s.
 	LockWait time.Duration
 	// Log is told when the file cannot be written; nil means slog.Default.
 	Log *slog.Logger
 }
 
-// File is a Store in a file of this machine, which one process has open at a time. The order of
-// all entries is in memory, the entries themselves are not.
+// File is a Store in a local file, which one process at a time has open. Only the order of the
+// entries is in memory, not the entries themselves.
 type File struct {
 	o    FileOptions
 	db   *bolt.DB
@@ -45,19 +45,19 @@ type File struct {
 	schedule
 	lines   map[Line]*line
 	byID    map[string]*item
-	rules   map[string]int64 // that have not ended, those being added included
+	rules   map[string]int64 // entries that have not ended, including those being added
 	bytes   int64
-	spare   int64   // of bytes, those of entries that have ended
+	spare   int64   // bytes of entries that have ended
 	done    []*item // by when they ended
 	dead    []*item
 	nextSeq uint64
 	closed  bool
 
-	checking bool // the file is damaged and still being read, so that it cannot be closed
+	checking bool // the file is damaged and still being read, so it cannot be closed
 }
 
-// OpenFile opens the file, or makes it, readable for its owner alone. It waits a moment for another
-// process that has it open.
+// OpenFile opens or creates the file, readable only by its owner. It waits for up to LockWait if
+// another process has it open.
 func OpenFile(path string, o FileOptions) (f *File, err error) {
 	if o.Log == nil {
 		o.Log = slog.Default()
@@ -66,7 +66,7 @@ func OpenFile(path string, o FileOptions) (f *File, err error) {
 	var file *os.File
 	defer func() { // bbolt panics on some pages that are damaged
 		if p := recover(); p != nil {
-			_ = file.Close() // the error that is told is the damage
+			_ = file.Close() // the damage is the error to report
 			f, err = nil, damaged(path, fmt.Errorf("%v", p))
 		}
 	}()
@@ -120,12 +120,13 @@ func damaged(path string, err error) error {
 	return fmt.Errorf("the file of deferred requests %s is damaged: %w; it was left as it is: move it away to begin a new one, and look into it with `bbolt check`", path, err)
 }
 
-// unknown is for a file of another version, as after a downgrade.
+// unknown returns the error for a file of another version, for example after a downgrade.
 func unknown(path string, err error) error {
 	return fmt.Errorf("open deferred requests %s: %w; it was left as it is", path, err)
 }
 
-// load checks all that is there, and reads it. Nothing is written to a file that is not a good one of this version.
+// load checks the whole file, and reads it. It writes nothing unless the file is valid and of this
+// version.
 func (f *File) load() error {
 	if err := f.check(); err != nil {
 		return err
@@ -162,7 +163,8 @@ func (f *File) load() error {
 	})
 }
 
-// makeBuckets makes those of a new file. Any other has to have all of them, and to be of this version.
+// makeBuckets creates the buckets of a new file. An existing file must have all of them, and be of
+// this version.
 func (f *File) makeBuckets() error {
 	fresh := false
 	err := f.db.View(func(tx *bolt.Tx) error {
@@ -175,14 +177,14 @@ func (f *File) makeBuckets() error {
 				return unknown(f.path, fmt.Errorf("its version is %v, and this program knows %d", v, Version))
 			}
 		}
-		for _, name := range buckets { // others may be named otherwise in another version
+		for _, name := range buckets { // another version may have other buckets
 			if tx.Bucket(name) == nil {
 				return damaged(f.path, fmt.Errorf("it has no %s", name))
 			}
 		}
 		return nil
 	})
-	if err != nil || !fresh { // so that a full disk keeps nobody from what is there
+	if err != nil || !fresh { // so that a full disk does not prevent reading
 		return err
 	}
 	err = f.db.Update(func(tx *bolt.Tx) error {
@@ -194,7 +196,7 @@ func (f *File) makeBuckets() error {
 		return tx.Bucket(metaBucket).Put(versionKey, []byte{Version})
 	})
 	if err == nil {
-		err = durable.SyncDir(filepath.Dir(f.path)) // the name outlasts the machine, too
+		err = durable.SyncDir(filepath.Dir(f.path)) // so that the file's name also survives a crash of the machine
 	}
 	if err != nil {
 		return fmt.Errorf("begin a file of deferred requests, %s: %w", f.path, err)
@@ -202,12 +204,12 @@ func (f *File) makeBuckets() error {
 	return nil
 }
 
-// mostFaults is after how many faults nobody waits for the end of a check: pages that refer to
-// each other in a circle have no end of them.
+// mostFaults is after how many faults a check stops early: circular references between pages would
+// produce them without end.
 const mostFaults = 1000
 
-// check looks at every page of the file. bbolt does that on a goroutine of its own, which reads the
-// file until it is done: it must not be closed before.
+// check examines every page of the file. bbolt does that on its own goroutine: the file must not be
+// closed before it has ended.
 func (f *File) check() error {
 	tx, err := f.db.Begin(false)
 	if err != nil {
@@ -227,8 +229,8 @@ func (f *File) check() error {
 	return err
 }
 
-// loaded puts an entry of the file where it belongs. The wall clock may have been set meanwhile:
-// nobody waits longer than was promised.
+// loaded adds an entry of the file to its line. The wall clock may have been changed meanwhile: no
+// entry waits longer than promised.
 func (f *File) loaded(tx *bolt.Tx, seq uint64, e *Entry, now time.Time) {
 	e.Request.Body = tx.Bucket(bodyBucket).Get(key(seq)) // only for its size
 	it := newItem(e)
@@ -273,7 +275,7 @@ func (f *File) lineOf(of Line) *line {
 	return l
 }
 
-// Close implements Store. What was ended is recorded first, if the disk takes it.
+// Close implements Store. Unrecorded ends are written first, if the disk works.
 func (f *File) Close() error {
 	f.mu.Lock()
 	f.closed = true

@@ -10,7 +10,7 @@ import (
 	bolt "go.etcd.io/bbolt"
 )
 
-// append puts an item to the end of its line.
+// append appends an item to its line.
 func (f *File) append(l *line, it *item, now time.Time) {
 	it.line = l
 	l.items = append(l.items, it)
@@ -93,13 +93,13 @@ func (f *File) Add(_ context.Context, e *Entry, b Bounds) (before int, err error
 	return before, nil
 }
 
-// number gives an item the next number.
+// number gives an item the next sequence number.
 func (f *File) number(it *item) {
 	it.seq = f.nextSeq
 	f.nextSeq++
 }
 
-// leave takes back what an item counts for.
+// leave subtracts an item from the totals.
 func (f *File) leave(it *item) {
 	f.bytes -= it.size
 	if f.rules[it.rule]--; f.rules[it.rule] == 0 {
@@ -107,7 +107,7 @@ func (f *File) leave(it *item) {
 	}
 }
 
-// makeRoom forgets those that have ended, the oldest first, until there is room for size.
+// makeRoom removes ended entries, the oldest first, until there is room for size more bytes.
 func (f *File) makeRoom(size int64) {
 	for f.bytes+size > f.o.Max {
 		switch {
@@ -121,7 +121,7 @@ func (f *File) makeRoom(size int64) {
 	}
 }
 
-// drop forgets the first of those that have ended.
+// drop removes the first of the ended entries.
 func (f *File) drop(all *[]*item) {
 	it := (*all)[0]
 	*all = slices.Delete(*all, 0, 1)
@@ -131,7 +131,7 @@ func (f *File) drop(all *[]*item) {
 	f.w.later(func(tx *bolt.Tx) error { return remove(tx, it.seq) }, nil)
 }
 
-// purge forgets those that have ended long ago.
+// purge removes entries that ended long ago.
 func (f *File) purge() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -144,7 +144,7 @@ func (f *File) purge() {
 	}
 }
 
-// Next implements Store. If the disk does not take how requests ended, no more are sent for now.
+// Next implements Store. While ends cannot be written to disk, it returns no entries.
 func (f *File) Next(ctx context.Context) (*Entry, error) {
 	for {
 		if f.w.unwritten() > maxUnwritten {
@@ -168,7 +168,7 @@ func (f *File) Next(ctx context.Context) (*Entry, error) {
 				return e, nil
 			}
 			var fault *faultError
-			if errors.As(err, &fault) && now.Before(it.expires) { // the disk may be mended
+			if errors.As(err, &fault) && now.Before(it.expires) { // the disk may recover
 				f.putOff(l, it, now.Add(faultEvery))
 				return nil, err
 			}
@@ -187,10 +187,10 @@ func (f *File) Next(ctx context.Context) (*Entry, error) {
 	}
 }
 
-// faultEvery is how often it is tried to read what cannot be read.
+// faultEvery is how often an unreadable entry is read again.
 const faultEvery = 10 * time.Second
 
-// putOff gives a line back whose first is not tried before next.
+// putOff gives a line back; its first entry is not tried before next.
 func (f *File) putOff(l *line, it *item, next time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -199,7 +199,7 @@ func (f *File) putOff(l *line, it *item, next time.Time) {
 	f.add(l, time.Now())
 }
 
-// await returns when changed is closed or it is due; the zero time never is.
+// await returns when changed is closed or due has come; the zero time never comes.
 func await(ctx context.Context, changed <-chan struct{}, due time.Time) error {
 	var alarm <-chan time.Time
 	if !due.IsZero() {
@@ -228,7 +228,7 @@ func (f *File) Again(e *Entry) {
 	it.state, it.attempts, it.next, it.reason = Waiting, e.Attempts, e.Next, e.Reason
 	it.line.taken = false
 	f.add(it.line, time.Now())
-	if changed { // a wait for room is not worth a write
+	if changed { // a change of Next alone is not worth a write
 		record := *e
 		record.State = Waiting
 		f.w.later(func(tx *bolt.Tx) error { return putRecord(tx, waitBucket, it.seq, &record) }, nil)
@@ -244,11 +244,11 @@ func (f *File) End(e *Entry) {
 	}
 }
 
-// maxUnwritten is how many ends may be in memory alone, and those of attempts in flight: so many requests are
-// sent again if the process dies.
+// maxUnwritten bounds the ends that are only in memory. They and attempts in flight are the
+// requests that are sent again if the process dies.
 const maxUnwritten = 256
 
-// end takes an item out of its line.
+// end removes an item from its line.
 func (f *File) end(it *item, e *Entry) {
 	l := it.line
 	i := slices.Index(l.items, it)
@@ -272,7 +272,7 @@ func (f *File) end(it *item, e *Entry) {
 		if err := tx.Bucket(waitBucket).Delete(key(it.seq)); err != nil {
 			return err
 		}
-		if record.State == Done || record.Request.Method == "" { // nothing is left to be sent
+		if record.State == Done || record.Request.Method == "" { // it will not be sent again
 			if err := tx.Bucket(bodyBucket).Delete(key(it.seq)); err != nil {
 				return err
 			}

@@ -82,9 +82,9 @@ func (f *File) Retry(ctx context.Context, id string, now time.Time) error {
 	return f.revive(ctx, it, now)
 }
 
-// revive puts a dead entry to the end of its line.
+// revive appends a dead entry to its line.
 func (f *File) revive(ctx context.Context, it *item, now time.Time) error {
-	if err := f.w.flushed(ctx); err != nil { // until its end is recorded
+	if err := f.w.flushed(ctx); err != nil { // wait until its end is recorded
 		return err
 	}
 	e, err := f.read(it, true)
@@ -92,7 +92,7 @@ func (f *File) revive(ctx context.Context, it *item, now time.Time) error {
 		return err
 	}
 	if e.Request.Method == "" {
-		return ErrEnded // nothing is left of it to be sent
+		return ErrEnded // the request itself was removed
 	}
 	e.State, e.Next, e.Reason, e.Ended, e.Expires, e.Result = Waiting, time.Time{}, "", time.Time{}, now.Add(e.Keep), nil
 	fresh := newItem(e)
@@ -100,7 +100,7 @@ func (f *File) revive(ctx context.Context, it *item, now time.Time) error {
 	i := slices.Index(f.dead, it)
 	if i < 0 || f.closed {
 		f.mu.Unlock()
-		return ErrBusy // somebody else has just revived or dropped it, or this is the end
+		return ErrBusy // it was revived or dropped meanwhile
 	}
 	f.dead = slices.Delete(f.dead, i, i+1)
 	f.bytes -= it.size
@@ -158,7 +158,7 @@ func (f *File) Drop(ctx context.Context, id, reason string) error {
 		f.drop(&f.dead)
 		return nil
 	}
-	e.State, e.Reason, e.Ended, e.Request, e.Checks = Dead, reason, time.Now(), Request{}, nil // nothing is left to be sent
+	e.State, e.Reason, e.Ended, e.Request, e.Checks = Dead, reason, time.Now(), Request{}, nil // the request itself is removed
 	f.end(it, e)
 	return nil
 }

@@ -10,7 +10,7 @@ import (
 	bolt "go.etcd.io/bbolt"
 )
 
-// Buckets of the file. Keys are numbers in the order of acceptance.
+// Buckets of the file. Keys are sequence numbers, in the order of acceptance.
 var (
 	metaBucket  = []byte("meta")
 	waitBucket  = []byte("waiting") // number → record
@@ -21,7 +21,7 @@ var (
 	buckets = [][]byte{metaBucket, waitBucket, bodyBucket, endedBucket}
 )
 
-// read returns the entry of an item as it is now.
+// read returns the current entry of an item.
 func (f *File) read(it *item, body bool) (e *Entry, err error) {
 	f.mu.Lock()
 	now := *it
@@ -75,13 +75,13 @@ func putRecord(tx *bolt.Tx, bucket []byte, seq uint64, e *Entry) error {
 	return tx.Bucket(bucket).Put(key(seq), raw)
 }
 
-// remove forgets an entry that has ended.
+// remove removes an entry that has ended.
 func remove(tx *bolt.Tx, seq uint64) error {
 	return errors.Join(tx.Bucket(endedBucket).Delete(key(seq)), tx.Bucket(bodyBucket).Delete(key(seq)))
 }
 
-// safely turns a panic into an error: bbolt panics on some pages that are damaged. It has the file in memory: where the disk
-// cannot be read, or the file was cut, there is a fault.
+// safely turns a panic into an error: bbolt panics on some damaged pages. It maps the file into
+// memory, so an unreadable or truncated file causes a fault.
 func safely(f func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -92,7 +92,7 @@ func safely(f func() error) (err error) {
 	return f()
 }
 
-// faultError is what bbolt, or the disk, said about pages that cannot be read.
+// faultError is the panic of bbolt, or the fault of the disk, about unreadable pages.
 type faultError struct{ what any }
 
 func (e *faultError) Error() string { return fmt.Sprintf("the file is damaged: %v", e.what) }

@@ -8,9 +8,10 @@ import (
 	"tidegate.dev/tidegate/internal/chain"
 )
 
-// Layer is a layer in front of the counters. While requests of a key are kept, it refuses others of that key
-// without counting them: they would overtake those that wait, and take their room. If nobody knows whether
-// there are some, on_store_failure of the rule decides: only deny keeps the order then.
+// Layer is a layer in front of the counters. While requests of a key are kept, it refuses live
+// requests of that key without counting them: they would overtake the kept ones and take their
+// room. If it is unknown whether any are kept, on_store_failure of the rule decides: only deny
+// preserves the order then.
 type Layer struct {
 	chain.Backend
 	// Busy reports whether requests of the line are kept.

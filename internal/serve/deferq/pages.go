@@ -9,17 +9,18 @@ import (
 	"os"
 )
 
-// pages are those of a file of bbolt, read without believing them. bbolt has the file in memory and goes where its
-// pages say: if one number is wrong, or the file was cut, that may be outside of the file, and the fault ends
-// the process.
+// pages reads the pages of a bbolt file without trusting them. bbolt maps the file into memory and
+// follows the numbers in its pages: if one is wrong, or the file was truncated, it may access
+// memory outside of the file, and the fault ends the process.
 type pages struct {
 	file io.ReaderAt
 	size int64  // of a page
-	all  uint64 // how many there are, free ones included
+	all  uint64 // number of pages, including free ones
 	seen map[uint64]bool
 }
 
-// The layout of a page: its number, kind, elements, and how many pages it goes on for; then the elements.
+// The layout of a page: its number, kind, number of elements, and number of overflow pages; then
+// the elements.
 const (
 	pageHead    = 16
 	elementSize = 16
@@ -29,11 +30,12 @@ const (
 	bucketHead  = 16
 	bucketFlag  = 0x01
 	noFreelist  = ^uint64(0)
-	// deepest is more than the depth of any tree that fits on a disk.
+	// deepest exceeds the depth of any tree that fits on a disk.
 	deepest = 64
 )
 
-// sound returns what is wrong with the pages of a file: nil if all that are reached lie in the file, once each.
+// sound returns what is wrong with the pages of a file; nil if every reachable page is inside the
+// file and reached once.
 func sound(file *os.File, pageSize int) error {
 	info, err := file.Stat()
 	if err != nil {
@@ -55,7 +57,8 @@ func sound(file *os.File, pageSize int) error {
 	return p.tree(root, 0)
 }
 
-// meta returns the roots of the pages that count: of the two first pages, those that were written last.
+// meta returns the roots of the current state: of the first two pages, the one with the higher
+// transaction number counts.
 func (p *pages) meta() (root, free uint64, err error) {
 	const length = 64 // magic, version, page size, flags, root, sequence, free list, pages, transaction, checksum
 	last, found := uint64(0), false
@@ -79,15 +82,15 @@ func (p *pages) meta() (root, free uint64, err error) {
 	return root, free, nil
 }
 
-// page is the head of a page.
+// page is the header of a page.
 type page struct {
 	at     int64 // in the file
-	length int64 // with those that it goes on for
+	length int64 // with its overflow pages
 	kind   uint16
 	count  int
 }
 
-// open reads the head of a page that nobody has been at.
+// open reads the header of a page that was not visited before.
 func (p *pages) open(id uint64) (page, error) {
 	if id < 2 || id >= p.all {
 		return page{}, fmt.Errorf("page %d is none of the %d pages", id, p.all)
@@ -116,7 +119,8 @@ func (p *pages) open(id uint64) (page, error) {
 	}, nil
 }
 
-// freelist looks at the list of free pages. A list of 65535 or more has its length in front.
+// freelist checks the list of free pages. A list of 65535 or more stores its length in its first
+// element.
 func (p *pages) freelist(id uint64) error {
 	g, err := p.open(id)
 	if err != nil {
@@ -148,7 +152,7 @@ func (p *pages) freelist(id uint64) error {
 	return nil
 }
 
-// tree looks at a page and all below it.
+// tree checks a page and all below it.
 func (p *pages) tree(id uint64, depth int) error {
 	g, err := p.open(id)
 	if err != nil {
@@ -160,7 +164,7 @@ func (p *pages) tree(id uint64, depth int) error {
 	return p.elements(id, g, depth)
 }
 
-// elements looks at those of a page, or of one inside of a page.
+// elements checks the elements of a page, or of one inside a page.
 func (p *pages) elements(id uint64, g page, depth int) error {
 	if g.kind != branchPage && g.kind != leafPage || g.kind == branchPage && g.count == 0 {
 		return fmt.Errorf("page %d is of no kind that belongs there", id)
@@ -174,7 +178,7 @@ func (p *pages) elements(id uint64, g page, depth int) error {
 	}
 	number := func(at int) int64 { return int64(binary.NativeEndian.Uint32(table[at:])) }
 	for i := 0; i < len(table); i += elementSize {
-		if g.kind == branchPage { // where the key is and how long; the page below
+		if g.kind == branchPage { // position and length of the key; the child page
 			if int64(pageHead+i)+number(i)+number(i+4) > g.length {
 				return fmt.Errorf("page %d has a key outside of it", id)
 			}
@@ -183,7 +187,7 @@ func (p *pages) elements(id uint64, g page, depth int) error {
 			}
 			continue
 		}
-		// flags; where the key is and how long; how long the value is behind it
+		// flags; position and length of the key; length of the value after it
 		value := int64(pageHead+i) + number(i+4) + number(i+8)
 		if value+number(i+12) > g.length {
 			return fmt.Errorf("page %d has a value outside of it", id)
@@ -197,7 +201,7 @@ func (p *pages) elements(id uint64, g page, depth int) error {
 	return nil
 }
 
-// bucket looks at a bucket: a page below, or one that is in the value itself.
+// bucket checks a bucket: its root page, or the page inside its own value.
 func (p *pages) bucket(id uint64, at, length int64, depth int) error {
 	var raw [bucketHead + pageHead]byte
 	if length < bucketHead {

@@ -20,49 +20,50 @@ import (
 type Options struct {
 	// Store keeps the requests.
 	Store Store
-	// Max is how many bytes the store may keep, of which a key has its share.
+	// Max is how many bytes the store may keep; each key has its share of them.
 	Max int64
-	// Streams are where rules with `to: stream` append; nil means that those refuse.
+	// Streams is what rules with `to: stream` append to; nil means that they refuse.
 	Streams Streams
-	// Rules in force, and Counters that they are counted in, without the [Layer].
+	// Rules are the rules in force, and Counters the counters that they use, without the [Layer].
 	Rules    tidegate.Matcher
 	Counters tidegate.Store
-	// Forgetful: the counters have lost what was counted before this process. What is kept
-	// then waits for as long as a limit looks back, so that it is never exceeded.
+	// Forgetful: the counters start empty. Kept requests then wait for as long as a limit looks
+	// back, so that it is never exceeded.
 	Forgetful bool
-	// Strict: an attempt is made only if the counters themselves have decided, and not what stands in for
-	// them while they do not answer.
+	// Strict: an attempt is made only if the counters themselves have decided, not a fallback for
+	// them.
 	Strict bool
 	// HTTP says how callers are identified.
 	HTTP httplimit.Options
-	// Identify returns who sends a request, by the names of the rules.
+	// Identify returns the identities of the sender of a request.
 	Identify func(*http.Request) map[string]string
-	// Send passes a request on. sent is false if nothing of it can have reached anybody.
+	// Send sends a request. sent is false if no upstream can have received any of it.
 	Send func(*http.Request) (res *http.Response, sent bool, err error)
-	// Path below which callers see how their requests are, with a slash at its end.
+	// Path is the path below which callers see the status of their requests, with a slash at its
+	// end.
 	Path string
 	// Timeout of an attempt, from the request to the end of the answer.
 	Timeout time.Duration
 	// Strip are canonical names of headers that are not kept.
 	Strip []string
-	// Credentials are headers that are set at each attempt, by canonical name.
+	// Credentials are headers that are set for each attempt, by canonical name.
 	Credentials map[string]func() (string, error)
-	// Observer is told what happens; nil means nobody.
+	// Observer is called for metrics; nil means that there is none.
 	Observer Observer
-	// Log gets what an operator should know.
+	// Log gets what operators should know.
 	Log *slog.Logger
 }
 
 // Observer gets events for metrics.
 type Observer interface {
-	// Kept is called for every request that was refused by a rule with defer: "kept", or why it
-	// was not, "full", "body", "limited", "failed" or "draining".
+	// Kept is called for every request that was refused by a rule with defer: with "kept", or why
+	// it was not kept: "full", "body", "limited", "failed" or "draining".
 	Kept(rule, how string)
-	// Tried is called for every attempt: "done", "dead", "again".
+	// Tried is called for every attempt, with "done", "dead" or "again".
 	Tried(rule, how string, took time.Duration)
 }
 
-// workers is how many lines are worked off at the same time.
+// workers is how many lines are processed at the same time.
 const workers = 32
 
 // Pauses between the attempts of a request.
@@ -71,7 +72,8 @@ const (
 	maxPause   = 5 * time.Minute
 )
 
-// roomEvery is how often room is asked for at least: the limit may have been raised, or a key reset.
+// roomEvery is how often room is asked for at least: the limit may have been raised, or a key
+// reset.
 const roomEvery = 10 * time.Second
 
 // slotEvery is how often a slot is asked for.
@@ -81,14 +83,14 @@ const slotEvery = 100 * time.Millisecond
 type Queue struct {
 	o        Options
 	front    *httplimit.Front
-	behind   *Layer // the counters, for who must not overtake those that another rule has kept
+	behind   *Layer // the counters, which refuse requests whose line at another rule is busy
 	started  time.Time
 	reading  atomic.Int64 // bytes of bodies that are being read
-	watching atomic.Int64 // clients that ask how a request is
+	watching atomic.Int64 // clients that are asking for a status
 	draining atomic.Bool
 
-	stop    context.CancelFunc // no more are tried
-	cut     context.CancelFunc // those being tried end
+	stop    context.CancelFunc // ends the workers
+	cut     context.CancelFunc // cancels attempts in flight
 	working sync.WaitGroup
 }
 
@@ -116,8 +118,8 @@ type nobody struct{}
 func (nobody) Kept(string, string)                 {}
 func (nobody) Tried(string, string, time.Duration) {}
 
-// Close stops sending. Attempts in flight have until ctx ends; the requests of those that are cut
-// off then stay kept. It closes the store.
+// Close stops sending. Attempts in flight are cut off when ctx ends; their requests stay kept. It
+// closes the store.
 func (q *Queue) Close(ctx context.Context) error {
 	q.stop()
 	ended := make(chan struct{})
@@ -132,16 +134,16 @@ func (q *Queue) Close(ctx context.Context) error {
 	return q.o.Store.Close()
 }
 
-// Drain makes the queue keep no more requests, or keep them again.
+// Drain makes the queue accept no more requests, or accept them again.
 func (q *Queue) Drain(on bool) { q.draining.Store(on) }
 
-// Draining reports whether no more requests are kept.
+// Draining reports whether the queue accepts no more requests.
 func (q *Queue) Draining() bool { return q.draining.Load() }
 
-// Store returns what the requests are kept in.
+// Store returns the store of the requests.
 func (q *Queue) Store() Store { return q.o.Store }
 
-// work tries entries until next ends; tries is what they are tried with.
+// work tries entries until next ends; attempts use the context tries.
 func (q *Queue) work(next, tries context.Context) {
 	for {
 		e, err := q.o.Store.Next(next)
@@ -160,7 +162,7 @@ func (q *Queue) work(next, tries context.Context) {
 	}
 }
 
-// try sends an entry if its limit has room, and gives it back to the store.
+// try sends an entry if its limit has room. Otherwise it gives the entry back to the store.
 func (q *Queue) try(ctx context.Context, e *Entry) {
 	now := time.Now()
 	if !now.Before(e.Expires) {
@@ -185,7 +187,7 @@ func (q *Queue) try(ctx context.Context, e *Entry) {
 	case !d.OK:
 		wait := min(max(d.RetryAfter, time.Millisecond), roomEvery)
 		if d.Limit != nil && d.Limit.Algorithm == tidegate.Concurrency {
-			wait = min(wait, slotEvery) // whoever has one may give it back at any moment
+			wait = min(wait, slotEvery) // a slot may be released at any moment
 		}
 		e.Next = now.Add(wait)
 		q.o.Store.Again(e)
@@ -204,7 +206,7 @@ func (q *Queue) try(ctx context.Context, e *Entry) {
 	} else {
 		_ = charge.Return(ctx)
 	}
-	if ctx.Err() != nil { // cut off: nobody knows how it ended, and it is sent again
+	if ctx.Err() != nil { // cut off: the outcome is unknown, so it is sent again
 		q.o.Store.Again(e)
 		return
 	}
@@ -228,7 +230,7 @@ func outcome(t *attempt) tidegate.Outcome {
 	return tidegate.Outcome{Status: t.result.Status}
 }
 
-// conclude decides what becomes of an entry after an attempt.
+// conclude decides what happens to an entry after an attempt.
 func (q *Queue) conclude(e *Entry, t *attempt) {
 	e.Attempts++
 	status := 0
@@ -251,13 +253,13 @@ func (q *Queue) conclude(e *Entry, t *attempt) {
 	}
 }
 
-// again lets the entry wait: twice as long each time, and not all at the same moment.
+// again makes the entry wait: twice as long each time, with jitter.
 func (q *Queue) again(e *Entry, t *attempt, reason string) {
 	q.o.Observer.Tried(e.Line.Rule, "again", t.took)
 	pause := pauseAfter(e.Attempts)
 	e.Reason = reason
 	if e.Next = time.Now().Add(max(pause, t.retryAfter)); e.Next.After(e.Expires) {
-		e.Next = e.Expires // those behind it do not wait longer than that
+		e.Next = e.Expires // so that those behind it do not wait longer
 	}
 	q.o.Store.Again(e)
 }
@@ -276,14 +278,14 @@ func (q *Queue) dead(e *Entry, reason string) {
 	q.o.Store.End(e)
 }
 
-// lookBack is for how long the limits of checks count what has passed, and a minute at most.
+// lookBack returns for how long the limits of checks count past events, at most a minute.
 func lookBack(checks []tidegate.Check) (longest time.Duration) {
 	for i := range checks {
 		l := checks[i].Limit
 		back := l.Period
 		switch l.Algorithm {
 		case tidegate.Concurrency, tidegate.Deny:
-			continue // slots died with those who had them
+			continue // slots of the previous process have ended with it
 		case tidegate.TokenBucket:
 			back = time.Duration(float64(l.Period) * float64(l.Burst) / float64(l.Events))
 		case tidegate.Quota:
@@ -294,7 +296,7 @@ func lookBack(checks []tidegate.Check) (longest time.Duration) {
 	return min(longest, time.Minute)
 }
 
-// fixed is the checks of a request that are known already.
+// fixed is a Matcher that always returns the same checks.
 type fixed []tidegate.Check
 
 // Match implements [tidegate.Matcher].
@@ -302,8 +304,8 @@ func (f fixed) Match(_ *tidegate.Request, dst []tidegate.Check) []tidegate.Check
 	return append(dst, f...)
 }
 
-// checksOf returns what an attempt is charged: the limits of the deferring rule, as the rules in force have
-// them, and slots of others. What it was charged when it was accepted is not charged again.
+// checksOf returns what an attempt is charged: the limits of the deferring rule, as they are in
+// force now, and slots of other rules. What was charged at acceptance is not charged again.
 func (q *Queue) checksOf(e *Entry) (checks []tidegate.Check) {
 	found := false
 	if r, err := e.Request.http(context.Background()); err == nil {
@@ -332,17 +334,17 @@ func (q *Queue) checksOf(e *Entry) (checks []tidegate.Check) {
 	return checks
 }
 
-// alone is c without memory of the request, for a caller that does not wait for its turn.
+// alone returns c without references to the request, and without a wait for its turn.
 func alone(c tidegate.Check) tidegate.Check {
 	c.Key = strings.Clone(c.Key)
 	c.MaxWait, c.Unattended = 0, true
 	return c
 }
 
-// limits reports whether c counts and may refuse.
+// limits reports whether c counts and can refuse.
 func limits(c *tidegate.Check) bool {
 	return !c.Advisory && c.Cost > 0 && c.Limit.Terms != nil && c.Limit.Algorithm != tidegate.Deny
 }
 
-// defers reports whether what c refuses may be kept.
+// defers reports whether requests that c refuses may be kept.
 func defers(c *tidegate.Check) bool { return limits(c) && c.Limit.Terms.Handling.Defer != nil }

@@ -7,14 +7,14 @@ import (
 	"unicode/utf8"
 )
 
-// record is an entry as stores write it: JSON, and beside it what JSON cannot have.
+// record is an entry as stores encode it: JSON, with the parts that JSON cannot represent.
 type record struct {
 	*Entry
 	Raw *rawParts `json:"raw,omitempty"`
 }
 
-// rawParts are those of an entry that are not UTF-8. Clients choose them. JSON would put other characters in
-// their place, and then the entry would be one of another key, which is counted elsewhere.
+// rawParts are the parts of an entry that are not UTF-8. Clients choose them. JSON would replace
+// their bytes, and the entry would get another key, with another counter.
 type rawParts struct {
 	Key    []byte              `json:"key,omitempty"`    // of the line
 	Checks [][]byte            `json:"checks,omitempty"` // the keys of all checks
@@ -40,7 +40,7 @@ func decode(text []byte) (*Entry, error) {
 	return r.Entry, nil
 }
 
-// versionError says that a record is of another version of this program.
+// versionError says that a record has another version than this program writes.
 type versionError struct{ is int }
 
 func (e *versionError) Error() string {
@@ -82,7 +82,7 @@ func rawOf(e *Entry) *rawParts {
 
 func notText(s string) bool { return !utf8.ValidString(s) }
 
-// restore puts the parts into an entry that was read without them.
+// restore puts the raw parts into a decoded entry.
 func (raw *rawParts) restore(e *Entry) {
 	if raw.Key != nil {
 		e.Line.Key = string(raw.Key)
@@ -95,7 +95,7 @@ func (raw *rawParts) restore(e *Entry) {
 	}
 	for name, values := range raw.Header {
 		if e.Request.Header[name] == nil {
-			continue // it was not kept
+			continue // the header was not kept
 		}
 		for i, v := range values[:min(len(values), len(e.Request.Header[name]))] {
 			e.Request.Header[name][i] = string(v)

@@ -22,25 +22,25 @@ import (
 type RedisOptions struct {
 	// Server is where Redis is.
 	Server redis.Config
-	// Name of this process for operators, in XPENDING.
+	// Name is the name of this process for operators, in XPENDING.
 	Name string
 	// Max is how many bytes all entries of one rule may take together. Results and Dead are as in
 	// [FileOptions].
 	Max           int64
 	Results, Dead time.Duration
-	// Takeover is after how much silence of a gateway others send what it was trying.
+	// Takeover is after how much silence of a gateway others take over its attempts.
 	Takeover time.Duration
-	// Deadline is by when a live request knows whether its line is busy.
+	// Deadline is how long a live request may wait to learn whether its line is busy.
 	Deadline time.Duration
 	// Log is told when Redis cannot be used; nil means slog.Default.
 	Log *slog.Logger
 }
 
-// Redis is a Store in Redis that several gateways share. Lines are streams; the gateway that tries the
-// first of a line has it pending in the group of the stream. What a gateway does not acknowledge, as
-// it is dead, others claim when it was idle for long enough.
+// Redis is a Store in Redis that several gateways share. Lines are streams. The gateway that tries
+// the first entry of a line has it pending in the consumer group of the stream. If a gateway dies
+// without acknowledging an entry, others claim it once it was idle for long enough.
 //
-// All times are of Redis' clock, so that gateways need not agree on theirs.
+// All times are by the clock of Redis, so the clocks of gateways need not agree.
 type Redis struct {
 	o        RedisOptions
 	store    *redis.Store
@@ -48,15 +48,15 @@ type Redis struct {
 	consumer string
 
 	mu        sync.Mutex
-	rules     map[string]*backlog // that have or had entries
-	known     bool                // they were read
-	order     []*backlog          // the same, in the order in which they have turns
-	held      map[heldLine]string // lines whose first this process tries, with the ID of it in the stream
-	unwritten []unwritten         // ends that Redis has not taken yet
-	away      map[place]absence   // servers, and rules, that cannot be asked about
-	unfit     error               // why nothing may be kept; errUnknown before somebody has asked
+	rules     map[string]*backlog // of rules that have or had entries
+	known     bool                // whether rules were read
+	order     []*backlog          // the values of rules, by turn
+	held      map[heldLine]string // lines whose first entry this process tries, with its stream ID
+	unwritten []unwritten         // ends that Redis has not accepted yet
+	away      map[place]absence   // servers, and rules, that cannot be asked
+	unfit     error               // why nothing may be kept; errUnknown before the first check
 
-	polling chan struct{} // whoever looks for a line has put one in
+	polling chan struct{} // has an element while a goroutine looks for a line
 	wake    chan struct{} // a line of this process may be due
 	stop    context.CancelFunc
 	life    context.Context // until Close
@@ -67,35 +67,35 @@ type Redis struct {
 // heldLine is a line of a rule.
 type heldLine struct{ rule, name string }
 
-// unwritten is a change that Redis is still to take.
+// unwritten is a change that Redis has not accepted yet.
 type unwritten struct {
 	line heldLine
 	make func(context.Context) error
 }
 
 const (
-	// callTimeout is how long a call of Redis may take: it may have to sync its disk.
+	// callTimeout is how long a call to Redis may take, including a sync of its disk.
 	callTimeout = 5 * time.Second
-	// pollEvery is how often lines are looked for that other gateways have added to.
+	// pollEvery is how often to look for lines that other gateways have added to.
 	pollEvery = 200 * time.Millisecond
-	// rulesEvery is how often rules are looked for that others have added.
+	// rulesEvery is how often to look for rules that other gateways have added.
 	rulesEvery = 2 * time.Second
-	// awayFor is how long nobody asks a Redis that has failed, at least.
+	// awayFor is the minimum time before a failed Redis is asked again.
 	awayFor = time.Second
-	// forgetAway is after how long a server is forgotten that was away and is asked nothing any more, as it has
+	// forgetAway is after how long a failed server that is no longer asked is forgotten: it has
 	// left the cluster.
 	forgetAway = time.Minute
-	// maxRecord is how long a record may be: replies of Redis are bounded.
+	// maxRecord is how long a record may be, since replies of Redis are limited.
 	maxRecord = 768 << 10
 	// partSize is how much of a body is read at once.
 	partSize = 512 << 10
 )
 
-// errUnknown: nobody knows yet how Redis keeps what is written.
+// errUnknown: the durability of Redis has not been checked yet.
 var errUnknown = errors.New("Redis has not answered yet how it keeps what is written")
 
-// OpenRedis returns the Store in Redis. It does not wait for Redis, which may be down; [Redis.Fit] tells whether
-// it can be used.
+// OpenRedis returns the Store in Redis. It does not wait for Redis; [Redis.Fit] tells whether it
+// can be used.
 func OpenRedis(o RedisOptions) (*Redis, error) {
 	if o.Log == nil {
 		o.Log = slog.Default()
@@ -107,7 +107,7 @@ func OpenRedis(o RedisOptions) (*Redis, error) {
 	shared, _ := chain.AsShared(store) // every store of package redis is one
 	of, ok := shared.(chain.Scripts)
 	if !ok {
-		return nil, errors.New("deferq: the store runs no scripts") // it does
+		return nil, errors.New("deferq: the store runs no scripts") // cannot happen
 	}
 	r := &Redis{
 		o: o, store: store, scripts: of, consumer: o.Name + "-" + rand.Text()[:8],
@@ -119,7 +119,7 @@ func OpenRedis(o RedisOptions) (*Redis, error) {
 	return r, nil
 }
 
-// Close implements Store. What was ended is recorded first, if Redis takes it.
+// Close implements Store. Unrecorded ends are written first, if Redis works.
 func (r *Redis) Close() (err error) {
 	r.closing.Do(func() {
 		r.stop()
@@ -132,22 +132,22 @@ func (r *Redis) Close() (err error) {
 	return err
 }
 
-// run runs a script on the keys of one rule; "" is for keys of none.
+// run runs a script on the keys of one rule; "" means keys of no rule.
 func (r *Redis) run(ctx context.Context, rule, what string, s *chain.Script, keys []string, args ...string) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	began := time.Now()
 	all, err := r.scripts.Run(ctx, what, s, keys, args...)
 	if err == nil || ctx.Err() == nil || !errors.Is(context.Cause(ctx), context.Canceled) {
-		r.note(rule, err, time.Since(began)) // a caller who goes says nothing about Redis
+		r.note(rule, err, time.Since(began)) // a caller's cancellation says nothing about Redis
 	}
 	return all, err
 }
 
-// place is a server with all that it has, or one rule there.
+// place is a server as a whole, or one rule on it.
 type place struct{ server, rule string }
 
-// placesOf are where a rule is; "" is for keys of none.
+// placesOf returns the places of a rule; "" means keys of no rule.
 func (r *Redis) placesOf(rule string) (server, own place) {
 	key := rulesKey(r.scripts)
 	if rule != "" {
@@ -157,16 +157,16 @@ func (r *Redis) placesOf(rule string) (server, own place) {
 	return server, place{server.server, rule}
 }
 
-// absence is that a server does not answer: of several shards, one may be away. Nobody asks it
-// again before until, so that the rules of others do not wait for it. If it answers and cannot be asked about
-// one rule, only that is left alone.
+// absence means that a server does not answer; other shards may. It is not asked again before
+// until, so that rules on other servers do not wait for it. If a server answers but fails for one
+// rule, only that rule is left alone.
 type absence struct {
 	err   error
 	until time.Time
 }
 
-// note remembers whether the server of a rule answers, and logs when that changes. One that took long to
-// fail is asked less often.
+// note records whether the server of a rule answers, and logs changes. The longer a failure took,
+// the less often the server is asked.
 func (r *Redis) note(rule string, err error, took time.Duration) {
 	server, own := r.placesOf(rule)
 	failed := server
@@ -198,7 +198,7 @@ func (r *Redis) note(rule string, err error, took time.Duration) {
 	}
 }
 
-// isAway returns why nobody is to ask about a rule now; nil if somebody may.
+// isAway returns why a rule must not be asked about now; nil if it may.
 func (r *Redis) isAway(rule string) error {
 	server, own := r.placesOf(rule)
 	r.mu.Lock()
@@ -235,7 +235,7 @@ func (r *Redis) register(ctx context.Context, rule string) (*backlog, error) {
 // rulesKey is the key of the rules that have entries.
 func rulesKey(s chain.Scripts) string { return s.Prefix() + ":deferred:rules" }
 
-// learn looks which rules have entries, and adds some.
+// learn reads which rules have entries, and adds some.
 func (r *Redis) learn(ctx context.Context, add ...string) error {
 	all, err := r.run(ctx, "", "read the rules that defer", scripts.rules, []string{rulesKey(r.scripts)}, add...)
 	if err != nil {
@@ -253,7 +253,7 @@ func (r *Redis) learn(ctx context.Context, add ...string) error {
 	return nil
 }
 
-// allBacklogs is backlogs, of a Redis that was asked for them at least once.
+// allBacklogs is backlogs, after they were read from Redis at least once.
 func (r *Redis) allBacklogs(ctx context.Context) ([]*backlog, error) {
 	r.mu.Lock()
 	known := r.known
@@ -266,14 +266,14 @@ func (r *Redis) allBacklogs(ctx context.Context) ([]*backlog, error) {
 	return r.backlogs(), nil
 }
 
-// backlogs returns all that are known, the one whose turn it is first.
+// backlogs returns all known backlogs, the next in turn first.
 func (r *Redis) backlogs() []*backlog {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.order)
 }
 
-// passTurn puts a backlog behind the others.
+// passTurn moves a backlog behind the others.
 func (r *Redis) passTurn(b *backlog) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -282,7 +282,7 @@ func (r *Redis) passTurn(b *backlog) {
 	}
 }
 
-// nameOf is the name of a line among those of its rule: keys may be long, and may be secret.
+// nameOf returns the name of a line within its rule, a hash: keys may be long, and may be secret.
 func nameOf(l Line) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q", l.Scope, l.Key))
 	return hex.EncodeToString(sum[:16])

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// UnfitError says why a Redis must not keep requests: it could lose some that were promised.
+// UnfitError says why a Redis must not keep requests: it could lose accepted ones.
 type UnfitError struct{ problems []string }
 
 func (e *UnfitError) Error() string {
@@ -14,8 +14,8 @@ func (e *UnfitError) Error() string {
 		". Or name a file of this machine in `defer.file`"
 }
 
-// Fit asks Redis how it keeps what is written. The error is an [*UnfitError] if it might lose what was
-// promised. unchecked is what an operator has to look at, as Redis does not tell.
+// Fit checks the durability of Redis. The error is an [*UnfitError] if it might lose accepted
+// requests. unchecked is what an operator has to check, since Redis does not tell.
 func (r *Redis) Fit(ctx context.Context) (unchecked []string, err error) {
 	servers, err := r.scripts.Durability(ctx)
 	if err != nil {
@@ -41,7 +41,7 @@ func (r *Redis) Fit(ctx context.Context) (unchecked []string, err error) {
 	return unchecked, nil
 }
 
-// checkFit looks whether requests may be kept from now on.
+// checkFit checks whether requests may be kept from now on.
 func (r *Redis) checkFit(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -66,7 +66,7 @@ func (r *Redis) checkFit(ctx context.Context) error {
 	return err
 }
 
-// fit returns why nothing may be kept; it asks if nobody has.
+// fit returns why nothing may be kept; it checks first if that was not done yet.
 func (r *Redis) fit(ctx context.Context) error {
 	err := r.isFit()
 	if err == errUnknown {
@@ -78,7 +78,7 @@ func (r *Redis) fit(ctx context.Context) error {
 	return err
 }
 
-// isFit is fit as far as it is known.
+// isFit returns the result of the last check.
 func (r *Redis) isFit() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Busy implements Store. The error says that nobody knows: a Redis that has just failed is not asked
-// again for a moment, so that a live request waits for it at most once.
+// Busy implements Store. The error means that it is unknown: a Redis that has just failed is not
+// asked again for a moment, so a live request waits for it at most once.
 func (r *Redis) Busy(ctx context.Context, l Line) (bool, error) {
 	if err := r.isAway(l.Rule); err != nil {
 		return false, err
@@ -37,7 +37,7 @@ func (r *Redis) Room(ctx context.Context, l Line, size int64, b Bounds) error {
 	return err
 }
 
-// addKeys are the keys of room.lua.
+// addKeys returns the keys of room.lua.
 func (r *Redis) addKeys(b *backlog, e *Entry) []string {
 	return []string{
 		b.key("meta"), b.key("turns"), b.key("waiting"), b.key("done"), b.key("dead"), b.key("lines"),
@@ -45,7 +45,7 @@ func (r *Redis) addKeys(b *backlog, e *Entry) []string {
 	}
 }
 
-// addArgs are the arguments of room.lua.
+// addArgs returns the arguments of room.lua.
 func (r *Redis) addArgs(e *Entry, size int64, b Bounds, record string) []string {
 	args := []string{nameOf(e.Line), e.ID}
 	for _, n := range []int64{size, b.Places, b.PerKey, b.KeyBytes, r.o.Max} {
@@ -54,8 +54,8 @@ func (r *Redis) addArgs(e *Entry, size int64, b Bounds, record string) []string 
 	return append(args, micros(e.Keep), record, string(e.Request.Body))
 }
 
-// Add implements Store. Redis answers when its disk has it. If it does not answer, nobody knows whether it has;
-// the entry is taken back as soon as it answers, and nothing is promised.
+// Add implements Store. Redis answers when its disk has the entry. Without an answer it is unknown
+// whether the entry was added: it is removed as soon as Redis answers, and Add fails.
 func (r *Redis) Add(ctx context.Context, e *Entry, bounds Bounds) (before int, err error) {
 	if err := r.fit(ctx); err != nil {
 		return 0, err
@@ -73,7 +73,7 @@ func (r *Redis) Add(ctx context.Context, e *Entry, bounds Bounds) (before int, e
 		return 0, err
 	}
 	keys, args := r.addKeys(b, e), r.addArgs(e, e.size(), bounds, string(record))
-	for range 100 { // those that have ended make room, a few at a time
+	for range 100 { // ended entries make room, a few at a time
 		got, err := r.run(ctx, b.rule, "keep the request", scripts.add, keys, args...)
 		switch {
 		case err != nil:
@@ -92,12 +92,12 @@ func (r *Redis) Add(ctx context.Context, e *Entry, bounds Bounds) (before int, e
 	return 0, ErrFull
 }
 
-// takeBack removes an entry that may have been added without an answer.
+// takeBack removes an entry that may have been added although Redis did not answer.
 func (r *Redis) takeBack(l Line, id string) {
 	for r.life.Err() == nil {
 		err := r.end(r.life, &Entry{V: Version, ID: id, Line: l, State: Dead, Reason: "its client was told that it is not kept"}, "", true)
 		if err == nil {
-			_ = r.forget(r.life, r.backlogOf(l.Rule), []string{id}) // if this fails, it is a dead letter
+			_ = r.forget(r.life, r.backlogOf(l.Rule), []string{id}) // if this fails, it stays as a dead letter
 		}
 		if err == nil || errors.Is(err, ErrNone) {
 			return
@@ -127,14 +127,14 @@ func (r *Redis) Next(ctx context.Context) (*Entry, error) {
 			continue
 		}
 		<-r.polling
-		// Whoever has a line sees it through: nobody else gets it for a while.
+		// Finish the claim even if ctx ends: no other gateway gets the line for a while.
 		if e := r.first(context.WithoutCancel(ctx), b, name); e != nil {
 			return e, nil
 		}
 	}
 }
 
-// turn returns the line whose turn it is; "" and how long to wait if there is none. Rules take turns.
+// turn returns the next line, or "" and how long to wait. Rules take turns.
 func (r *Redis) turn(ctx context.Context) (b *backlog, name string, wait time.Duration, err error) {
 	wait = pollEvery
 	for _, b := range r.backlogs() {
@@ -144,9 +144,9 @@ func (r *Redis) turn(ctx context.Context) (b *backlog, name string, wait time.Du
 		if r.isAway(b.rule) != nil {
 			continue
 		}
-		// A line that it gets, and does not hear of, nobody would look at for as long as a takeover takes.
+		// If the answer were lost, the line would be left alone until the takeover.
 		got, err := r.run(context.WithoutCancel(ctx), b.rule, "look for deferred requests", scripts.turn, []string{b.key("turns")}, micros(r.o.Takeover), micros(longestWait))
-		if err != nil { // those of others go on
+		if err != nil { // rules on other servers continue
 			continue
 		}
 		if got[0] != "" {
@@ -160,16 +160,18 @@ func (r *Redis) turn(ctx context.Context) (b *backlog, name string, wait time.Du
 	return nil, "", wait, nil
 }
 
-// longestWait is more than any line waits. One that seems to wait for longer does not: the clock of Redis was set back.
+// longestWait exceeds every wait of a line. If one seems to wait longer, the clock of Redis was set
+// back.
 const longestWait = maxRetryAfter + time.Second
 
-// first takes the first of a line; nil if there is none, another gateway has it, or Redis does not answer.
+// first claims the first entry of a line; nil if there is none, another gateway has it, or Redis
+// does not answer.
 func (r *Redis) first(ctx context.Context, b *backlog, name string) *Entry {
 	l := heldLine{b.rule, name}
 	r.mu.Lock()
 	_, ours := r.held[l]
 	r.mu.Unlock()
-	if ours { // Redis was away, and heard of it too late
+	if ours { // Redis was away, and has not seen the renewal in time
 		r.renew(ctx)
 		return nil
 	}
@@ -185,32 +187,33 @@ func (r *Redis) first(ctx context.Context, b *backlog, name string) *Entry {
 	var bad *recordError
 	var version *versionError
 	switch {
-	case errors.As(err, &version): // a gateway that knows it sends it; the line waits for that
+	case errors.As(err, &version): // a gateway of that version sends it; the line waits
 		r.o.Log.Warn("a deferred request is left to gateways of another version", "rule", b.rule, "id", id, "err", err)
 		e.Next = time.Now().Add(leaveFor)
 		r.settle(l, func(ctx context.Context) error { return r.putBack(ctx, b, l.name, sid, e) })
 		return nil
-	case errors.As(err, &bad): // the line goes on, and the entry is a dead letter
+	case errors.As(err, &bad): // the line continues, and the entry becomes a dead letter
 		r.o.Log.Error("a deferred request cannot be read", "id", id, "err", err)
 		e = &Entry{V: Version, ID: id, State: Dead, Reason: err.Error(), Ended: time.Now()}
 		r.settle(l, func(ctx context.Context) error { return r.endAt(ctx, b, name, e, r.consumer, true) })
 		return nil
-	case err != nil || e.State != Trying: // it is claimed, and is taken again when that is over
+	case err != nil || e.State != Trying: // it is claimed, and will be tried again after the takeover
 		r.release(l)
 		return nil
 	}
 	return e
 }
 
-// leaveFor is after how long a gateway looks again at what it leaves to others.
+// leaveFor is after how long a gateway looks again at an entry that it leaves to others.
 const leaveFor = time.Second
 
-// recordError says that a record is not one of ours.
+// recordError says that a record cannot be read.
 type recordError struct{ error }
 
 func (e *recordError) Unwrap() error { return e.error }
 
-// read returns an entry with its number in the line, and marks it as being tried with its body if asked to.
+// read returns an entry with its number in the line. If try is set, it also marks it as being tried
+// and reads its body.
 func (r *Redis) read(ctx context.Context, b *backlog, id string, try bool) (e *Entry, n int64, err error) {
 	mark := "0"
 	if try {
@@ -225,11 +228,11 @@ func (r *Redis) read(ctx context.Context, b *backlog, id string, try bool) (e *E
 	}
 	e, err = decode([]byte(got[0]))
 	var unreadable error
-	if err != nil { // what is beside the record is known in any case
+	if err != nil { // the fields beside the record are known in any case
 		unreadable = &recordError{fmt.Errorf("its record cannot be read: %w", err)}
 		e = &Entry{ID: id, Line: Line{Rule: b.rule}}
 	}
-	var number [5]int64 // attempts, in how long it expires and is next, its number, the size of the body
+	var number [5]int64 // attempts, time until it expires and until it is due, its number, the size of the body
 	for i, text := range []string{got[2], got[4], got[5], got[6], got[8]} {
 		if number[i], err = strconv.ParseInt(text, 10, 64); err != nil {
 			return nil, 0, &recordError{fmt.Errorf("its record has the number %q", text)}
@@ -279,7 +282,7 @@ func (r *Redis) Again(e *Entry) {
 	r.settle(l, func(ctx context.Context) error { return r.putBack(ctx, b, l.name, sid, e) })
 }
 
-// putBack puts an entry back to the front of its line, until e.Next.
+// putBack puts an entry back at the front of its line, to be due at e.Next.
 func (r *Redis) putBack(ctx context.Context, b *backlog, name, sid string, e *Entry) error {
 	wait := max(time.Until(e.Next), 0)
 	if e.Next.IsZero() {
@@ -295,16 +298,16 @@ func (r *Redis) End(e *Entry) {
 	r.settle(heldLine{e.Line.Rule, nameOf(e.Line)}, func(ctx context.Context) error {
 		err := r.end(ctx, e, r.consumer, e.State == Done)
 		if errors.Is(err, ErrNone) || errors.Is(err, errLost) {
-			return nil // another gateway sees to it
+			return nil // another gateway takes care of it
 		}
 		return err
 	})
 }
 
-// errLost: another gateway has taken an entry over.
+// errLost means that another gateway has taken the entry over.
 var errLost = errors.New("another gateway tries it")
 
-// end takes an entry out of its line; by is "" for an operator.
+// end removes an entry from its line; by is "" for an operator.
 func (r *Redis) end(ctx context.Context, e *Entry, by string, sweep bool) error {
 	return r.endAt(ctx, r.backlogOf(e.Line.Rule), nameOf(e.Line), e, by, sweep)
 }
@@ -312,7 +315,7 @@ func (r *Redis) end(ctx context.Context, e *Entry, by string, sweep bool) error 
 func (r *Redis) endAt(ctx context.Context, b *backlog, name string, e *Entry, by string, sweep bool) error {
 	record := e.ended()
 	text, err := encode(&record)
-	if err == nil && len(text) > maxRecord && record.Result != nil { // it has room for the status
+	if err == nil && len(text) > maxRecord && record.Result != nil { // the record only has room for the status
 		record.Result = &Result{Status: record.Result.Status, Truncated: true}
 		text, err = encode(&record)
 	}
@@ -331,7 +334,7 @@ func (r *Redis) endAt(ctx context.Context, b *backlog, name string, e *Entry, by
 	}
 	switch got[0] {
 	case "over":
-		_ = r.trim(ctx, b) // it has ended; if this fails, the next one that ends makes room
+		_ = r.trim(ctx, b) // if this fails, the next end trims
 	case "none":
 		return ErrNone
 	case "lost":

@@ -9,7 +9,7 @@ import (
 
 // find looks for an entry in the backlogs of all rules.
 func (r *Redis) find(ctx context.Context, id string) (b *backlog, e *Entry, n int64, err error) {
-	if len(id) != len(NewID()) { // no other is a part of a key
+	if len(id) != len(NewID()) { // no other string may become part of a key
 		return nil, nil, 0, ErrNone
 	}
 	for range 2 {
@@ -17,7 +17,7 @@ func (r *Redis) find(ctx context.Context, id string) (b *backlog, e *Entry, n in
 		if err != nil {
 			return nil, nil, 0, err
 		}
-		var away error // of a rule that it may be one of
+		var away error // why a rule that may have the entry could not be asked
 		for _, b := range all {
 			err := r.isAway(b.rule)
 			if err == nil {
@@ -34,14 +34,15 @@ func (r *Redis) find(ctx context.Context, id string) (b *backlog, e *Entry, n in
 		if away != nil {
 			return nil, nil, 0, away
 		}
-		if r.learn(ctx) != nil || len(r.backlogs()) == len(all) { // others may have added to a rule that is new here
+		if r.learn(ctx) != nil || len(r.backlogs()) == len(all) { // other gateways may have added a rule that is not known here
 			break
 		}
 	}
 	return nil, nil, 0, ErrNone
 }
 
-// Get implements Store. Those behind one that was dropped count it until it would have been sent.
+// Get implements Store. Entries behind a dropped one still count it as before them until it would
+// have been sent.
 func (r *Redis) Get(ctx context.Context, id string) (e *Entry, before int, err error) {
 	b, e, n, err := r.find(ctx, id)
 	if err != nil || e.State == Done || e.State == Dead {
@@ -58,7 +59,7 @@ func (r *Redis) Get(ctx context.Context, id string) (e *Entry, before int, err e
 // listedAtOnce is how many IDs are read at once.
 const listedAtOnce = 1000
 
-// List implements Store. Those that wait come first, the oldest before others.
+// List implements Store. Waiting entries come first, the oldest first.
 func (r *Redis) List(ctx context.Context, show func(*Entry) bool) error {
 	all, err := r.allBacklogs(ctx)
 	if err != nil {
@@ -76,7 +77,7 @@ func (r *Redis) List(ctx context.Context, show func(*Entry) bool) error {
 				switch {
 				case errors.Is(err, ErrNone):
 					continue
-				case errors.As(err, &bad): // it is there, and others are shown as well
+				case errors.As(err, &bad): // list it, and the others
 					e.Reason = bad.Error()
 				case err != nil:
 					return err
@@ -103,7 +104,7 @@ func (r *Redis) ids(ctx context.Context, b *backlog, kind string) (all []string,
 	}
 }
 
-// Retry implements Store. When a waiting one is due is up to Redis' clock.
+// Retry implements Store. The clock of Redis decides when a waiting entry is due.
 func (r *Redis) Retry(ctx context.Context, id string, _ time.Time) error {
 	b, e, _, err := r.find(ctx, id)
 	if err != nil {
@@ -128,12 +129,12 @@ func (r *Redis) Retry(ctx context.Context, id string, _ time.Time) error {
 	return nil
 }
 
-// revive puts a dead entry to the end of its line.
+// revive appends a dead entry to its line.
 func (r *Redis) revive(ctx context.Context, b *backlog, name string, e *Entry) error {
 	if e.Request.Method == "" {
-		return ErrEnded // nothing is left of it to be sent
+		return ErrEnded // the request itself was removed
 	}
-	body, _, err := r.read(ctx, b, e.ID, true) // a dead one is not marked
+	body, _, err := r.read(ctx, b, e.ID, true) // a dead entry is not marked
 	if err != nil {
 		return err
 	}
@@ -168,7 +169,7 @@ func (r *Redis) Drop(ctx context.Context, id, reason string) error {
 	case Dead:
 		return r.forget(ctx, b, []string{id})
 	}
-	e.State, e.Reason, e.Ended, e.Request, e.Checks = Dead, reason, time.Now(), Request{}, nil // nothing is left to be sent
+	e.State, e.Reason, e.Ended, e.Request, e.Checks = Dead, reason, time.Now(), Request{}, nil // the request itself is removed
 	return r.end(ctx, e, "", true)
 }
 
@@ -183,7 +184,7 @@ func (r *Redis) Stats(ctx context.Context) (s Stats, err error) {
 	}
 	known := r.known
 	r.mu.Unlock()
-	if !known && r.isAway("") != nil { // whoever asks for metrics does not wait for it
+	if !known && r.isAway("") != nil { // metrics do not wait for it
 		return s, nil
 	}
 	all, err := r.allBacklogs(ctx)

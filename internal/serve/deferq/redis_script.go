@@ -10,7 +10,7 @@ import (
 //go:embed script/*.lua
 var scriptFiles embed.FS
 
-// newScript returns the script that the files are together, behind now.lua.
+// newScript returns the concatenation of now.lua and the files as one script.
 func newScript(files ...string) *chain.Script {
 	var body strings.Builder
 	for _, file := range append([]string{"now"}, files...) {

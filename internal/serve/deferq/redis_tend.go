@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// tend does what is to be done again and again: it tells others that this gateway is alive, repeats what
-// Redis has not taken, looks for new rules, forgets old entries and looks whether Redis is fit.
+// tend does the regular work: it renews the claims of this gateway, retries changes that Redis has
+// not accepted, looks for new rules, purges old entries and checks whether Redis is fit.
 func (r *Redis) tend() {
 	tick := time.NewTicker(min(r.o.Takeover/4, time.Second))
 	defer tick.Stop()
@@ -34,8 +34,8 @@ func (r *Redis) tend() {
 	}
 }
 
-// renew says of all lines that this process tries that it is alive. A Redis that stands still does not keep it
-// from saying so to others in time.
+// renew renews the claims on all lines that this process tries. A Redis that hangs does not delay
+// the renewals at others.
 func (r *Redis) renew(ctx context.Context) {
 	for _, b := range r.backlogs() {
 		keys, args := []string{b.key("turns")}, []string{r.consumer, micros(r.o.Takeover)}
@@ -54,7 +54,7 @@ func (r *Redis) renew(ctx context.Context) {
 	}
 }
 
-// settle makes a change now, or when Redis takes it; the line is held until then.
+// settle makes a change now, or when Redis accepts it; the line is held until then.
 func (r *Redis) settle(l heldLine, change func(context.Context) error) {
 	if err := change(context.Background()); err != nil {
 		r.mu.Lock()
@@ -72,7 +72,7 @@ func (r *Redis) release(l heldLine) {
 	r.nudge()
 }
 
-// writeEnds makes the changes that Redis has not taken; at the end also those of a Redis that was away a moment ago.
+// writeEnds retries unwritten changes. With last, it also tries a Redis that has just failed.
 func (r *Redis) writeEnds(ctx context.Context, last bool) {
 	r.mu.Lock()
 	all := slices.Clone(r.unwritten)
@@ -82,13 +82,13 @@ func (r *Redis) writeEnds(ctx context.Context, last bool) {
 			continue
 		}
 		r.mu.Lock()
-		r.unwritten = slices.DeleteFunc(r.unwritten, func(u unwritten) bool { return u.line == one.line }) // a line has one
+		r.unwritten = slices.DeleteFunc(r.unwritten, func(u unwritten) bool { return u.line == one.line }) // a line has at most one
 		r.mu.Unlock()
 		r.release(one.line)
 	}
 }
 
-// purge forgets those that have ended long ago.
+// purge removes entries that ended long ago.
 func (r *Redis) purge(ctx context.Context) {
 	for _, b := range r.backlogs() {
 		if r.isAway(b.rule) != nil {
@@ -105,7 +105,7 @@ func (r *Redis) purge(ctx context.Context) {
 	}
 }
 
-// trim forgets those that have ended first, until all take no more bytes than they may.
+// trim removes the entries that ended first, until the rest fits into the allowed bytes.
 func (r *Redis) trim(ctx context.Context, b *backlog) error {
 	for range 100 { // a few at a time
 		first, err := r.run(ctx, b.rule, "look for results to forget", scripts.surplus, []string{b.key("meta"), b.key("done"), b.key("dead")}, strconv.FormatInt(r.o.Max, 10))
@@ -119,7 +119,7 @@ func (r *Redis) trim(ctx context.Context, b *backlog) error {
 	return nil
 }
 
-// forget forgets entries that have ended.
+// forget removes entries that have ended.
 func (r *Redis) forget(ctx context.Context, b *backlog, ids []string) error {
 	keys := []string{b.key("meta"), b.key("done"), b.key("dead")}
 	for _, id := range ids {

@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// line is the entries of one Line that have not ended, in their order.
+// line has the entries of one Line that have not ended, in order.
 type line struct {
 	of      Line
 	items   []*item
-	pending int   // being added
+	pending int   // number being added
 	bytes   int64 // of items, and of those being added
-	taken   bool  // somebody tries the first
+	taken   bool  // the first entry is being tried
 	ready   bool  // in schedule.ready
 	due     time.Time
-	at      int // in schedule.later; -1 means it is not there
+	at      int // index in schedule.later; -1 if it is not there
 }
 
-// item is what is in memory of an entry.
+// item is the part of an entry that is kept in memory.
 type item struct {
 	seq      uint64
 	id       string
@@ -32,17 +32,17 @@ type item struct {
 	next     time.Time
 	reason   string
 	ended    time.Time
-	unsaved  *Entry // its end, until that is recorded
+	unsaved  *Entry // its end, until that is written
 }
 
-// schedule has the lines whose first may be tried, in turns, and those that wait for a time.
+// schedule has the lines whose first entry may be tried, in turns, and those that wait for a time.
 type schedule struct {
 	ready   []*line
 	later   dueLines
 	changed chan struct{} // closed when a line was added
 }
 
-// add schedules a line that nobody has taken and that has entries.
+// add schedules a line that has entries and is not taken.
 func (s *schedule) add(l *line, now time.Time) {
 	s.remove(l)
 	if l.due = l.items[0].next; l.due.After(now) {
@@ -55,7 +55,7 @@ func (s *schedule) add(l *line, now time.Time) {
 	s.changed = make(chan struct{})
 }
 
-// remove takes a line out.
+// remove removes a line from the schedule.
 func (s *schedule) remove(l *line) {
 	if l.at >= 0 {
 		heap.Remove(&s.later, l.at)
@@ -67,8 +67,8 @@ func (s *schedule) remove(l *line) {
 	}
 }
 
-// next returns the line whose turn it is, or nil and when one will be due; the zero time means
-// that none waits.
+// next returns the next line in turn; or nil, and when one will be due. The zero time means that
+// none is waiting.
 func (s *schedule) next(now time.Time) (*line, time.Time) {
 	for len(s.later) > 0 && !s.later[0].due.After(now) {
 		l := heap.Pop(&s.later).(*line)
@@ -88,7 +88,7 @@ func (s *schedule) next(now time.Time) (*line, time.Time) {
 	return l, time.Time{}
 }
 
-// dueLines is a heap by due.
+// dueLines is a heap ordered by due.
 type dueLines []*line
 
 func (d dueLines) Len() int           { return len(d) }

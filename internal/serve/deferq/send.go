@@ -20,13 +20,13 @@ import (
 const (
 	// maxResult is how much of an answer's body is kept.
 	maxResult = 64 << 10
-	// maxDiscard is how much more of it is read, so that the connection can be used again.
+	// maxDiscard is how much more of it is read, so that the connection can be reused.
 	maxDiscard = 256 << 10
 	// maxResultHeader is the size up to which an answer's header is kept.
 	maxResultHeader = 16 << 10
 )
 
-// attempt is how an attempt went.
+// attempt is the result of an attempt.
 type attempt struct {
 	sent       bool
 	err        error
@@ -58,7 +58,7 @@ func (r *Request) http(ctx context.Context) (*http.Request, error) {
 	return made, nil
 }
 
-// send makes one attempt. It tells visit the true cost of the request, where the answer has it.
+// send makes one attempt. If the answer contains the true cost, it passes it to visit.
 func (q *Queue) send(ctx context.Context, e *Entry, visit *tidegate.Visit) (t attempt) {
 	start := time.Now()
 	defer func() { t.took = time.Since(start) }()
@@ -79,7 +79,7 @@ func (q *Queue) send(ctx context.Context, e *Entry, visit *tidegate.Visit) (t at
 	discard := int64(maxDiscard)
 	usage.FindInHeader(visit, res.Header)
 	if finder := usage.NewFinder(visit); finder != nil {
-		res.Body, discard = finder.Wrap(res), math.MaxInt64 // of a stream, the end may tell
+		res.Body, discard = finder.Wrap(res), math.MaxInt64 // the cost may be at the end of a stream
 	}
 	body, err := io.ReadAll(io.LimitReader(res.Body, maxResult+1))
 	if err == nil && len(body) > maxResult {
@@ -88,7 +88,7 @@ func (q *Queue) send(ctx context.Context, e *Entry, visit *tidegate.Visit) (t at
 			err = nil
 		}
 	}
-	if err != nil { // its status says that it was done, or not; the answer is cut off
+	if err != nil { // cut off: treated as no answer, whatever its status
 		err = inTime(limited, ctx, fmt.Errorf("the answer with status %d is cut off: %w", res.StatusCode, err), q.o.Timeout)
 		return attempt{sent: true, err: err}
 	}
@@ -100,7 +100,7 @@ func (q *Queue) send(ctx context.Context, e *Entry, visit *tidegate.Visit) (t at
 	return t
 }
 
-// retryAfter reads the header of that name, which is seconds or a date, up to an hour; 0 if it is neither.
+// retryAfter parses a Retry-After value, seconds or a date, capped at an hour; 0 if it is neither.
 func retryAfter(text string, now time.Time) time.Duration {
 	secs, err := strconv.Atoi(text) // of a number that is too large, it returns the largest
 	if err == nil || errors.Is(err, strconv.ErrRange) && !strings.HasPrefix(text, "-") {
@@ -112,7 +112,7 @@ func retryAfter(text string, now time.Time) time.Duration {
 	return 0
 }
 
-// inTime says so where an attempt ended because it took too long.
+// inTime returns a timeout error if the attempt took too long, else err.
 func inTime(limited, whole context.Context, err error, timeout time.Duration) error {
 	if limited.Err() != nil && whole.Err() == nil {
 		return fmt.Errorf("the upstream did not answer within %s", timeout)

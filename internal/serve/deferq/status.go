@@ -15,13 +15,13 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// Status is how a request is, for who sent it.
+// Status is the status of a request, for its sender.
 type Status struct {
 	ID       string    `json:"id"`
 	State    State     `json:"state"`
 	Accepted time.Time `json:"accepted"`
 	Expires  time.Time `json:"expires,omitzero"`
-	// Position in line: 1 is the next of its key. 0 once it has ended.
+	// Position in line: 1 is the next of its key; 0 once it has ended.
 	Position int           `json:"position,omitempty"`
 	Attempts int           `json:"attempts"`
 	Next     time.Time     `json:"next_attempt,omitzero"`
@@ -30,12 +30,12 @@ type Status struct {
 	Result   *StatusResult `json:"result,omitempty"`
 }
 
-// StatusResult is what the upstream has answered.
+// StatusResult is the answer of the upstream.
 type StatusResult struct {
 	Status int         `json:"status"`
 	Header http.Header `json:"headers,omitempty"`
 	Body   string      `json:"body,omitempty"`
-	// Base64 is the body where it is not text.
+	// Base64 is the body if it is not text.
 	Base64    []byte `json:"body_base64,omitempty"`
 	Truncated bool   `json:"truncated,omitempty"`
 }
@@ -61,11 +61,11 @@ func statusOf(e *Entry, before int) *Status {
 	return s
 }
 
-// maxWatching is how many look at once how their requests are.
+// maxWatching is how many clients may ask for a status at once.
 const maxWatching = 64
 
-// ServeHTTP tells callers how a request is that they have sent. Everybody else is told that there is
-// none.
+// ServeHTTP shows the sender of a request its status. For everybody else the request does not
+// exist.
 func (q *Queue) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
@@ -91,10 +91,11 @@ func (q *Queue) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// errCrowd: as many as may ask at once do.
+// errCrowd means that too many clients are asking at once.
 var errCrowd = errors.New("too many ask how requests are")
 
-// look reads an entry. Clients that take long to read what they are told keep nobody from asking.
+// look reads an entry. It counts against maxWatching only while it reads, so slow clients block
+// nobody.
 func (q *Queue) look(ctx context.Context, id string) (e *Entry, before int, err error) {
 	defer q.watching.Add(-1)
 	if q.watching.Add(1) > maxWatching {
@@ -119,7 +120,7 @@ func writeStatus(w http.ResponseWriter, r *http.Request, code int, s *Status) {
 	}
 }
 
-// ownerOf hashes who sent an entry: the file must not tell more than is needed.
+// ownerOf hashes the identities of the sender: the store should reveal no more than needed.
 func ownerOf(id string, identities map[string]string) map[string]string {
 	owner := make(map[string]string, len(identities))
 	for name, value := range identities {
@@ -129,7 +130,7 @@ func ownerOf(id string, identities map[string]string) map[string]string {
 	return owner
 }
 
-// owns reports whether who asks is known by all names that the sender was known by.
+// owns reports whether the asking client has all identities that the sender had.
 func owns(e *Entry, identities map[string]string) bool {
 	asks := ownerOf(e.ID, identities)
 	same := len(e.Owner) > 0

@@ -7,37 +7,38 @@ import (
 
 // Store keeps entries. All methods may be called by many goroutines at once.
 type Store interface {
-	// Busy reports whether entries of the line are kept that have not ended.
+	// Busy reports whether the line has entries that have not ended.
 	Busy(ctx context.Context, l Line) (bool, error)
-	// Room returns ErrFull if an entry of that size has no place now.
+	// Room returns ErrFull if there is no room for an entry of that size now.
 	Room(ctx context.Context, l Line, size int64, b Bounds) error
-	// Add appends an entry to its line. When it returns without an error, the entry outlasts the
-	// process and the machine. It returns how many of the line are before it; ErrFull if there is
-	// no place.
+	// Add appends an entry to its line. When it returns without an error, the entry survives a
+	// crash of the process and of the machine. It returns how many entries of the line are before
+	// it; ErrFull if there is no room.
 	Add(ctx context.Context, e *Entry, b Bounds) (before int, err error)
-	// Next waits until the first of a line may be tried, and returns it as Trying; nobody else gets
-	// one of its line before Again or End. Lines take turns.
+	// Next waits until the first entry of a line may be tried, and returns it as Trying; no other
+	// entry of its line is returned before Again or End. Lines take turns.
 	Next(ctx context.Context) (*Entry, error)
-	// Again puts an entry back to the front of its line, until e.Next.
+	// Again puts an entry back at the front of its line, to be due at e.Next.
 	Again(e *Entry)
-	// End records that an entry is Done or Dead. It is recorded soon; if the process dies
+	// End records that an entry is Done or Dead. The record is written soon; if the process dies
 	// before that, the entry is tried again.
 	End(e *Entry)
-	// Get returns an entry, without the body of its request, and how many of its line are before it.
+	// Get returns an entry, without the body of its request, and how many entries of its line are
+	// before it.
 	Get(ctx context.Context, id string) (e *Entry, before int, err error)
 	// List calls f with entries, without bodies, until it returns false.
 	List(ctx context.Context, f func(*Entry) bool) error
-	// Retry makes a waiting entry due now, and puts a dead one at the end of its line.
+	// Retry makes a waiting entry due now, and appends a dead one to its line.
 	Retry(ctx context.Context, id string, now time.Time) error
-	// Drop makes a waiting entry dead, for that reason, and forgets a dead one.
+	// Drop makes a waiting entry dead, with that reason, and removes a dead one.
 	Drop(ctx context.Context, id, reason string) error
-	// Stats is about all entries.
+	// Stats returns the totals of all entries.
 	Stats(ctx context.Context) (Stats, error)
-	// Close ends the use of the store; entries stay.
+	// Close closes the store; entries stay.
 	Close() error
 }
 
-// Stats is how full a store is.
+// Stats says how full a store is.
 type Stats struct {
 	Waiting    int64            // not ended, those that are being sent included
 	Done, Dead int64            // ended and still kept

@@ -7,17 +7,19 @@ import (
 	"time"
 )
 
-// Streams are streams of the user's own workers.
+// Streams are the streams of the user's own workers.
 type Streams interface {
-	// Append appends an entry to a stream, which has at most so many, 0 for any number. When it returns
-	// without an error, the entry outlasts the server; ErrFull if there is no place.
+	// Append appends an entry to a stream of at most places entries; 0 means any number. When it
+	// returns without an error, the entry survives a crash of the server; ErrFull if there is no
+	// room.
 	Append(ctx context.Context, stream string, places int64, e *Entry) error
 }
 
-// StreamVersion is that of records in streams: workers leave records of others alone.
+// StreamVersion is the version of records in streams: workers skip records of other versions.
 const StreamVersion = 1
 
-// streamRecord returns the fields of an entry in a stream, each with its value. docs/defer.md describes them.
+// streamRecord returns the fields of an entry in a stream, names and values in turn. docs/defer.md
+// describes them.
 func streamRecord(e *Entry) ([]string, error) {
 	header, err := json.Marshal(e.Request.Header)
 	if err != nil {
@@ -35,7 +37,8 @@ func streamRecord(e *Entry) ([]string, error) {
 	}, nil
 }
 
-// Append implements Streams. If Redis does not answer, nobody knows whether the entry is in the stream.
+// Append implements Streams. If Redis does not answer, it is unknown whether the entry is in the
+// stream.
 func (r *Redis) Append(ctx context.Context, stream string, places int64, e *Entry) error {
 	if err := r.fit(ctx); err != nil {
 		return err

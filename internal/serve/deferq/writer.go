@@ -9,18 +9,18 @@ import (
 	bolt "go.etcd.io/bbolt"
 )
 
-// writer makes all changes of the file, as many as there are in one transaction: the disk is
-// waited for once for all of them.
+// writer makes all changes of the file, as many as possible in one transaction, so that they share
+// one sync of the disk.
 type writer struct {
 	db    *bolt.DB
 	purge func()
 	log   *slog.Logger
 
 	mu       sync.Mutex
-	asked    []change // somebody waits for these
-	promised []change // these are made sooner or later
-	writing  int      // promised ones that are being made
-	failed   error    // why the promised ones are not made yet
+	asked    []change // callers wait for these
+	promised []change // nobody waits for these
+	writing  int      // number of promised ones being written
+	failed   error    // why the promised ones are not written yet
 	idle     sync.Cond
 
 	wake  chan struct{}
@@ -28,18 +28,18 @@ type writer struct {
 	ended chan struct{}
 }
 
-// change is one of the file.
+// change is a change of the file.
 type change struct {
 	apply func(*bolt.Tx) error
-	told  func(error)  // before done; nil means nobody
-	done  chan<- error // nil means nobody waits
-	made  func()       // nil means nobody
+	told  func(error)  // called before done is sent; may be nil
+	done  chan<- error // nil if nobody waits
+	made  func()       // called after the write; may be nil
 }
 
-// writeAgain is how long to wait after the disk has refused.
+// writeAgain is how long to wait after a failed write.
 const writeAgain = time.Second
 
-// purgeEvery is how often old entries are looked for.
+// purgeEvery is how often old entries are purged.
 const purgeEvery = time.Minute
 
 func (w *writer) start(db *bolt.DB, purge func(), log *slog.Logger) {
@@ -59,7 +59,7 @@ func (w *writer) push(apply func(*bolt.Tx) error, told func(error)) <-chan error
 	return done
 }
 
-// later makes a change when the disk takes it; made is called then, unless it is nil.
+// later makes a change when the disk accepts it, and then calls made, unless it is nil.
 func (w *writer) later(apply func(*bolt.Tx) error, made func()) {
 	w.mu.Lock()
 	w.promised = append(w.promised, change{apply: apply, made: made})
@@ -96,15 +96,15 @@ func (w *writer) run() {
 	}
 }
 
-// stuck reports whether promised changes have failed.
+// stuck reports whether writing promised changes has failed.
 func (w *writer) stuck() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.failed != nil
 }
 
-// write makes all changes there are. If the disk refuses, those that somebody waits for fail,
-// and the others are tried alone.
+// write writes all pending changes. If that fails, those with waiting callers fail, and the
+// promised ones are tried alone.
 func (w *writer) write() {
 	w.mu.Lock()
 	asked, promised := w.asked, w.promised
@@ -159,7 +159,7 @@ func (w *writer) commit(promised, asked []change) error {
 	})
 }
 
-// unwritten is how many promised changes there are.
+// unwritten returns how many promised changes are not written.
 func (w *writer) unwritten() int64 {
 	n, _ := w.state()
 	return n
@@ -171,7 +171,8 @@ func (w *writer) state() (unwritten int64, err error) {
 	return int64(len(w.promised) + w.writing), w.failed
 }
 
-// flushed returns when no changes are promised, or the writer has ended; or with the error of ctx.
+// flushed returns when there are no promised changes, when the writer has ended, or with the error
+// of ctx.
 func (w *writer) flushed(ctx context.Context) error {
 	defer context.AfterFunc(ctx, func() {
 		w.mu.Lock()
@@ -193,7 +194,7 @@ func (w *writer) flushed(ctx context.Context) error {
 	return nil
 }
 
-// close writes what there is, and ends.
+// close writes the pending changes, and ends.
 func (w *writer) close() {
 	close(w.stop)
 	<-w.ended

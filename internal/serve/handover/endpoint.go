@@ -14,8 +14,8 @@ type Endpoint struct {
 	Name string
 	// Listener is the one that [Heir.Listen] returned.
 	Listener net.Listener
-	// Open returns a new server. A server that was shut down cannot serve again, so it
-	// is called before each handover too, for the case that the successor fails.
+	// Open returns a new server. A server cannot serve again after Shutdown, so Open is also called
+	// before each handover, in case the successor fails.
 	Open func() (Server, error)
 	// Last keeps the endpoint open until the others are closed, so that operators can
 	// watch the shutdown: set it for the admin listener.
@@ -37,7 +37,7 @@ type Server interface {
 type opened struct {
 	Endpoint
 	server  Server
-	closing atomic.Bool // set before the server is told to end, so that its error is expected
+	closing atomic.Bool // set before Shutdown or Close, so that the resulting error is ignored
 }
 
 // build opens a server for the endpoint. It does not serve yet.
@@ -49,8 +49,7 @@ func (d Endpoint) build() (*opened, error) {
 	return &opened{Endpoint: d, server: server}, nil
 }
 
-// serve starts the server in the background. If it ends without being told to, its error
-// is sent to failed.
+// serve starts the server in the background. If it ends unasked, its error is sent to failed.
 func (o *opened) serve(failed chan<- error) {
 	go func() {
 		if err := o.server.Serve(o.Listener); !o.closing.Load() {
@@ -59,25 +58,25 @@ func (o *opened) serve(failed chan<- error) {
 	}()
 }
 
-// leave closes the listener and waits for the requests in hand. Those that are not done
-// when ctx ends are cut off.
+// leave closes the listener and waits for the requests in progress. Those that are not done when
+// ctx ends are cut off.
 func (o *opened) leave(ctx context.Context, log *slog.Logger) {
 	switch err := o.server.Shutdown(ctx); {
 	case errors.Is(err, context.DeadlineExceeded):
 		log.Warn("requests were cut off that took longer than drain", "on", o.Name)
-	case err != nil && !errors.Is(err, net.ErrClosed): // closing a listener again is no news
+	case err != nil && !errors.Is(err, net.ErrClosed): // closing a listener twice is not worth a warning
 		log.Warn("a listener was not closed in order", "on", o.Name, "err", err)
 	}
 	o.end()
 }
 
-// end closes the server and all connections that it has left.
+// end closes the server and its remaining connections.
 func (o *opened) end() {
 	o.closing.Store(true)
-	_ = o.server.Close() // errors of single connections help nobody
+	_ = o.server.Close() // errors of single connections do not matter
 }
 
-// own says whether the file of a Unix socket goes when the listener is closed.
+// own sets whether the file of a Unix socket is removed when the listener is closed.
 func (o *opened) own(file bool) {
 	if u, ok := o.Listener.(*net.UnixListener); ok {
 		u.SetUnlinkOnClose(file)

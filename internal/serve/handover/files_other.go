@@ -8,7 +8,7 @@ import (
 	"os"
 )
 
-// UpgradeSignals: there are none here.
+// UpgradeSignals is empty on this system.
 var UpgradeSignals []os.Signal
 
 func openPipe(fd int) *os.File { return os.NewFile(uintptr(fd), "handover") }

@@ -12,17 +12,17 @@ import (
 // UpgradeSignals ask a process to hand over to a successor.
 var UpgradeSignals = []os.Signal{syscall.SIGUSR2}
 
-// openPipe takes an inherited pipe. It is not for those that this process starts,
-// and reading it can be interrupted.
+// openPipe opens an inherited pipe. Child processes do not inherit it, and reads can be
+// interrupted.
 func openPipe(fd int) *os.File {
 	syscall.CloseOnExec(fd)
 	_ = syscall.SetNonblock(fd, true) // if it is not open, reading says so
 	return os.NewFile(uintptr(fd), "handover")
 }
 
-// share returns another file for the socket of l, to be passed on. It is not
-// l.File(), which would switch the socket, of which there is only one, to
-// blocking when it is passed on: Accept of l could then not be ended.
+// share returns a duplicate of the socket of l, to be passed on. It does not use l.File(), which
+// would switch the shared socket to blocking mode when it is passed on: Accept on l could then not
+// be interrupted.
 func share(l net.Listener) (f *os.File, err error) {
 	s, ok := l.(syscall.Conn)
 	if !ok {

@@ -9,12 +9,12 @@ import (
 	"strings"
 )
 
-// Heir is what came with this process: sockets, and perhaps a predecessor that
-// waits for it. Use [Inherit].
+// Heir is what this process has inherited: sockets, and perhaps a predecessor that waits for it.
+// Use [Inherit].
 type Heir struct {
 	sockets     []socket
-	held        map[string]bool // names of sockets that systemd holds, too
-	predecessor *predecessor    // nil means it follows nobody
+	held        map[string]bool // names of sockets that systemd also holds
+	predecessor *predecessor    // nil if there is none
 	left        string          // a folder; "" means none
 	sockFiles   []sockFile      // of the predecessor
 }
@@ -24,9 +24,8 @@ type socket struct {
 	listener net.Listener
 }
 
-// Inherit takes what the environment says was passed on, and removes it from
-// there, so that no program started later takes it for its own. To have inherited
-// nothing is no error.
+// Inherit takes over what the environment says was passed on, and removes the variables, so that
+// programs started later do not use them. Having inherited nothing is not an error.
 func Inherit() (*Heir, error) { return inherit(firstFD) }
 
 func inherit(first int) (*Heir, error) {
@@ -61,11 +60,11 @@ func inherit(first int) (*Heir, error) {
 	return h, nil
 }
 
-// nameOf is the name of a socket, "" when it has none.
+// nameOf returns the name of a socket; "" if it has none.
 func nameOf(names string, i int) string {
 	all := strings.Split(names, ":")
 	if i >= len(all) || all[i] == "unknown" || strings.HasSuffix(all[i], ".socket") {
-		return "" // systemd's own words for a socket that was not given a name
+		return "" // systemd's names for a socket without a name
 	}
 	return all[i]
 }
@@ -83,13 +82,13 @@ func inheritSocket(fd int, name string) (socket, error) {
 	return socket{name, l}, nil
 }
 
-// isHeld reports whether systemd holds a socket, by what the environment says.
+// isHeld reports whether systemd holds a socket, according to the environment.
 func isHeld(name, heir, held string) bool {
 	return heir == "" || heir == heirHeld || slices.Contains(strings.Split(held, ":"), name)
 }
 
-// take removes the socket of a name from those that are left. A single socket
-// without a name is for whoever asks first.
+// take removes the socket of that name from those that are left. A single socket without a name is
+// given to the first caller.
 func (h *Heir) take(name string) net.Listener {
 	i := slices.IndexFunc(h.sockets, func(s socket) bool { return s.name == name })
 	if i < 0 && len(h.sockets) == 1 && h.sockets[0].name == "" {
@@ -101,12 +100,12 @@ func (h *Heir) take(name string) net.Listener {
 	s := h.sockets[i]
 	h.sockets = slices.Delete(h.sockets, i, i+1)
 	if h.held[s.name] {
-		h.held[name] = true // also if it had no name
+		h.held[name] = true // even if it had no name
 	}
 	return s.listener
 }
 
-// Unused are the names of inherited sockets that nobody asked for.
+// Unused returns the names of inherited sockets that were not taken.
 func (h *Heir) Unused() []string {
 	var names []string
 	for _, s := range h.sockets {
@@ -115,18 +114,18 @@ func (h *Heir) Unused() []string {
 	return names
 }
 
-// Held reports whether systemd holds sockets that this process inherited, directly
-// or from a predecessor: they stay when it ends.
+// Held reports whether systemd holds sockets that this process has inherited, directly or through a
+// predecessor: they stay open when it ends.
 func (h *Heir) Held() bool { return len(h.held) > 0 }
 
 // Follows reports whether a predecessor waits for this process.
 func (h *Heir) Follows() bool { return h.predecessor != nil }
 
-// Left returns the folder in which the predecessor has left something; "" if it has not. It is
-// there until this process is prepared.
+// Left returns the folder with the files of the predecessor; "" if there is none. It exists until
+// this process is prepared.
 func (h *Heir) Left() string { return h.left }
 
-// Close lets go of what was inherited and not asked for.
+// Close closes what was inherited and not taken.
 func (h *Heir) Close() {
 	for _, s := range h.sockets {
 		s.listener.Close()

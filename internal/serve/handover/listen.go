@@ -11,10 +11,9 @@ import (
 	"syscall"
 )
 
-// Listen returns the inherited socket of that name, or else a new one on the
-// address. A socket from systemd is taken wherever it listens, directly or from a
-// predecessor. Another one from a predecessor is taken if it listens on the address,
-// which may be another than the predecessor was told.
+// Listen returns the inherited socket of that name, or else a new one on the address. A socket that
+// systemd holds is used whatever its address is. Another socket from a predecessor is used only if
+// it listens on this address: the configuration may have changed.
 func (h *Heir) Listen(name, network, address string) (net.Listener, error) {
 	if l := h.take(name); l != nil {
 		if h.held[name] || !h.Follows() {
@@ -41,7 +40,7 @@ func (h *Heir) Listen(name, network, address string) (net.Listener, error) {
 	return l, nil
 }
 
-// cannotListen says why the address of a listener cannot be used, and what to do.
+// cannotListen says why an address cannot be listened on, and what to do.
 func cannotListen(name, network, address string, err error) error {
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE) && network == "unix" && !isSocket(address):
@@ -56,8 +55,8 @@ func cannotListen(name, network, address string, err error) error {
 	return fmt.Errorf("cannot listen on %s: %w", address, err)
 }
 
-// abandoned reports whether a socket file is left over from a process that died. To connect to a
-// file that is not a socket is refused, too.
+// abandoned reports whether a socket file is left over from a dead process. Connecting to a file
+// that is not a socket is refused, too.
 func abandoned(path string) bool {
 	if !isSocket(path) {
 		return false
@@ -69,20 +68,20 @@ func abandoned(path string) bool {
 	return errors.Is(err, syscall.ECONNREFUSED)
 }
 
-// isSocket reports whether a path is that of a socket, or the name of one that is in no folder.
+// isSocket reports whether a path is a socket, or the name of an abstract one.
 func isSocket(path string) bool {
 	info, err := os.Stat(path)
 	return strings.HasPrefix(path, "@") || err == nil && info.Mode()&fs.ModeSocket != 0
 }
 
-// sockFile is a Unix socket of a predecessor, whose file is its own until this process serves.
+// sockFile is a Unix socket of a predecessor, which owns its file until this process serves.
 type sockFile struct {
 	listener *net.UnixListener
 	used     bool // by this process
 }
 
-// claimSockets makes the files of sockets this process's own: they go with it, and those that it does
-// not use go now.
+// claimSockets takes over the files of sockets: they are removed when this process ends, and those
+// that it does not use are removed now.
 func (h *Heir) claimSockets() {
 	for _, f := range h.sockFiles {
 		switch path := f.listener.Addr().String(); {
@@ -95,8 +94,7 @@ func (h *Heir) claimSockets() {
 	h.sockFiles = nil
 }
 
-// listensOn reports whether a socket at addr is what to listen on the address
-// would give.
+// listensOn reports whether a socket at addr is what listening on the address would give.
 func listensOn(addr net.Addr, network, address string) bool {
 	if network != addr.Network() {
 		return false
@@ -112,7 +110,7 @@ func listensOn(addr net.Addr, network, address string) bool {
 	return sameIP(want.AddrPort().Addr(), tcp.AddrPort().Addr())
 }
 
-// sameIP takes 0.0.0.0, :: and none for the same: every address of the machine.
+// sameIP treats 0.0.0.0, :: and no address as the same: every address of the machine.
 func sameIP(a, b netip.Addr) bool {
 	a, b = a.Unmap(), b.Unmap()
 	all := func(ip netip.Addr) bool { return !ip.IsValid() || ip.IsUnspecified() }

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// envNotify is where systemd wants to be told how the process is.
+// envNotify is the socket on which systemd expects status messages.
 const envNotify = "NOTIFY_SOCKET"
 
-// notify tells systemd, if it is there; lines are as in sd_notify(3).
+// notify sends lines to systemd, if it is there; see sd_notify(3).
 func notify(lines ...string) error {
 	name := os.Getenv(envNotify)
 	if name == "" {

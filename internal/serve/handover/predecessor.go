@@ -10,23 +10,22 @@ import (
 	"time"
 )
 
-// predecessor is the process that this one follows, as seen from here.
+// predecessor is the process that this one replaces, as seen from here.
 type predecessor struct {
 	from, to *os.File
 }
 
 func newPredecessor(fd int) *predecessor { return &predecessor{openPipe(fd), openPipe(fd + 1)} }
 
-// Await says that this process is prepared, and returns when it is its turn, with
-// the file that has the counters. Without a predecessor, or when that died
-// meanwhile, it is now, and the file is "".
+// Await says that this process is prepared, and waits until the predecessor hands over. It returns
+// the file with the counters. Without a predecessor, or if that has died meanwhile, it returns "".
 func (h *Heir) Await(ctx context.Context) (snapshot string, err error) {
 	p := h.predecessor
 	if p == nil {
 		return "", nil
 	}
 	if err := say(p.to, wordPrepared); err != nil {
-		return "", nil // nobody is left to ask: the sockets are ours
+		return "", nil // the predecessor is gone: the sockets are ours
 	}
 	defer context.AfterFunc(ctx, func() { _ = p.from.SetReadDeadline(time.Now()) })()
 	word, rest, err := hear(bufio.NewReader(p.from))
@@ -41,23 +40,23 @@ func (h *Heir) Await(ctx context.Context) (snapshot string, err error) {
 	return strconv.Unquote(rest)
 }
 
-// serving tells the predecessor that it is no longer needed.
+// serving tells the predecessor that it can end.
 func (h *Heir) serving() {
 	if p := h.predecessor; p != nil {
-		_ = say(p.to, wordServing) // if it is gone, it knows all it has to
+		_ = say(p.to, wordServing) // if it is gone, it need not know
 		p.from.Close()
 		p.to.Close()
 		h.predecessor = nil
 	}
 }
 
-// say writes a word of the protocol.
+// say sends a message of the protocol.
 func say(to *os.File, words ...string) error {
 	_, err := fmt.Fprintln(to, strings.Join(words, " "))
 	return err
 }
 
-// hear reads a word of the protocol, and what follows it.
+// hear reads a message of the protocol, and its argument.
 func hear(from *bufio.Reader) (word, rest string, err error) {
 	line, err := from.ReadString('\n')
 	if err != nil {

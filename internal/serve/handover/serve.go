@@ -14,33 +14,32 @@ import (
 type Options struct {
 	// Endpoints to serve on.
 	Endpoints []Endpoint
-	// Snapshot writes the counters to a file; nil has none to keep.
+	// Snapshot writes the counters to a file; nil means that there are none.
 	Snapshot func(file string) error
-	// File is where the counters are kept over a restart; "" forgets them, unless
-	// a successor takes over, which gets them by a file of its own.
+	// File is where the counters are kept between runs; "" means nowhere, but a successor gets them
+	// in a file of its own.
 	File string
-	// Drain is how long requests in hand may take to end.
+	// Drain is how long requests in progress may take to end.
 	Drain time.Duration
-	// Upgrade asks to hand over to a successor; nil is never asked.
+	// Upgrade asks to hand over to a successor; nil means never.
 	Upgrade <-chan os.Signal
-	// Stopping, if there is one, is called when the process begins to end.
+	// Stopping, if not nil, is called when the process begins to end.
 	Stopping func()
-	// Leave, if there is one, writes what a successor needs before it is prepared into a folder
-	// that is new and empty; see [Heir.Left]. Without it, or if it fails, the successor goes on by
-	// itself.
+	// Leave, if not nil, writes what a successor needs before it is prepared into a new, empty
+	// folder; see [Heir.Left]. Without it, or if it fails, the successor gets no such files.
 	Leave func(folder string) error
-	// Resumed, if there is one, is called when a successor did not take over after
-	// the counters were written for it.
+	// Resumed, if not nil, is called when a successor failed to take over after the counters were
+	// written for it.
 	Resumed func()
 	// Log is told what happens.
 	Log *slog.Logger
 }
 
-// Serve serves until ctx ends or a successor has taken over, and returns when the
-// requests in hand are done. The error is why it could not go on.
+// Serve serves until ctx ends or a successor has taken over, and returns when the requests in
+// progress are done. The error is why it could not continue.
 //
-// When ctx ends, it accepts no more connections, tells clients to leave, waits
-// for requests in hand as long as Drain says, and writes the counters.
+// When ctx ends, it accepts no more connections, tells clients to disconnect, waits up to Drain for
+// requests in progress, and writes the counters.
 func Serve(ctx context.Context, h *Heir, o Options) error {
 	return serve(ctx, h, o, stepTimeout)
 }
@@ -56,7 +55,7 @@ func serve(ctx context.Context, h *Heir, o Options, stepTimeout time.Duration) e
 	}
 	h.claimSockets()
 	p.serve()
-	if !h.Follows() { // else the predecessor tells, from whom systemd takes it
+	if !h.Follows() { // otherwise the predecessor tells systemd, which expects it from there
 		p.notify("READY=1")
 	}
 	h.serving()
@@ -74,13 +73,13 @@ func serve(ctx context.Context, h *Heir, o Options, stepTimeout time.Duration) e
 	}
 }
 
-// process is one that serves.
+// process is a serving process.
 type process struct {
 	Options
 	held        map[string]bool // names of sockets that systemd holds
 	stepTimeout time.Duration
 	endpoints   []*opened
-	old         sync.WaitGroup // endpoints of upgrades that failed, which may have requests
+	old         sync.WaitGroup // endpoints of failed upgrades, which may still have requests
 	failed      chan error
 }
 
@@ -90,7 +89,7 @@ func (p *process) serve() {
 	}
 }
 
-// notify tells systemd.
+// notify tells systemd the state of the process.
 func (p *process) notify(lines ...string) {
 	if err := notify(lines...); err != nil {
 		p.Log.Warn("systemd could not be told how this process is", "err", err)
@@ -121,8 +120,8 @@ func (p *process) stop() error {
 	return err
 }
 
-// leave closes endpoints in the background. The channel is closed when the requests in
-// hand are done.
+// leave closes endpoints in the background. The returned channel is closed when the requests in
+// progress are done.
 func (p *process) leave(endpoints []*opened) <-chan struct{} {
 	ctx, cancel := context.WithTimeout(context.Background(), p.Drain)
 	var all sync.WaitGroup
@@ -139,7 +138,7 @@ func (p *process) leave(endpoints []*opened) <-chan struct{} {
 	return gone
 }
 
-// save writes the counters to where the next process finds them.
+// save writes the counters to the file for the next process.
 func (p *process) save() error {
 	if p.Snapshot == nil || p.File == "" {
 		return nil

@@ -18,12 +18,12 @@ type successor struct {
 	from    *os.File
 	words   *bufio.Reader
 	to      *os.File
-	ended   chan struct{} // closed when the process has, and then state is set
+	ended   chan struct{} // closed when the process has ended; then state is set
 	state   error
 }
 
-// start runs this program again, with the sockets of endpoints, of which systemd holds some, by their names;
-// left is the folder with what this process leaves it.
+// start runs this program again, with the sockets of endpoints and their names. held names the
+// sockets that systemd holds; left is the folder with files for the successor.
 func start(endpoints []*opened, held map[string]bool, left string) (*successor, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -33,7 +33,7 @@ func start(endpoints []*opened, held map[string]bool, left string) (*successor, 
 	cmd.Args[0] = os.Args[0]
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	var names, heldNames []string
-	defer func() { // ours; the successor has its own
+	defer func() { // our duplicates; the successor has its own
 		for _, f := range cmd.ExtraFiles {
 			f.Close()
 		}
@@ -88,8 +88,8 @@ func (s *successor) close() {
 	s.to.Close()
 }
 
-// await returns when the successor said the word, with an error when it ended or
-// said nothing in time, or ctx did.
+// await returns when the successor has sent the message word. It returns an error if the successor
+// has ended, if it sent nothing in time, or if ctx has ended.
 func (s *successor) await(ctx context.Context, word string, within time.Duration) error {
 	if err := s.from.SetReadDeadline(time.Now().Add(within)); err != nil {
 		return err
@@ -109,7 +109,7 @@ func (s *successor) await(ctx context.Context, word string, within time.Duration
 	return nil
 }
 
-// why is how a successor ended that says nothing any more.
+// why returns how a successor ended that sends nothing any more.
 func (s *successor) why() error {
 	select {
 	case <-s.ended:
@@ -127,7 +127,7 @@ func (s *successor) yours(snapshot string) error {
 	return say(s.to, wordYours, strconv.Quote(snapshot))
 }
 
-// kill ends a successor that is not to take over.
+// kill ends a successor that is not going to take over.
 func (s *successor) kill() {
 	_ = s.process.Process.Kill() // it may have ended by itself
 	<-s.ended

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// upgrade starts a successor and hands over to it. done: this process has nothing
-// left to do, because the successor took over or ctx ended meanwhile.
+// upgrade starts a successor and hands over to it. done: this process has nothing left to do,
+// because the successor took over or ctx ended meanwhile.
 func (p *process) upgrade(ctx context.Context) (done bool, err error) {
 	if os.Getpid() == 1 {
 		p.Log.Error("not upgraded: this is the first process of a container, which ends with it; start another container instead")
@@ -33,8 +33,8 @@ func (p *process) upgrade(ctx context.Context) (done bool, err error) {
 	return true, nil
 }
 
-// replace returns when a successor serves instead of this process; gone tells
-// when requests in hand are done. On an error, this process serves.
+// replace returns when a successor serves instead of this process; the channel is closed when
+// requests in progress are done. On an error, this process continues to serve.
 func (p *process) replace(ctx context.Context) (*successor, <-chan struct{}, error) {
 	left, drop := p.leaveFiles()
 	defer drop()
@@ -52,7 +52,7 @@ func (p *process) replace(ctx context.Context) (*successor, <-chan struct{}, err
 		return nil, nil, err
 	}
 	for _, d := range p.endpoints {
-		d.own(false) // a successor goes on using it
+		d.own(false) // the successor continues to use its file
 	}
 	gone := p.leave(p.endpoints)
 	select {
@@ -76,7 +76,7 @@ func (p *process) replace(ctx context.Context) (*successor, <-chan struct{}, err
 	return s, gone, nil
 }
 
-// leaveFiles writes what a successor needs before it is prepared; "" if that is nothing.
+// leaveFiles writes the files that a successor needs before it is prepared; "" if there are none.
 func (p *process) leaveFiles() (folder string, drop func()) {
 	drop = func() {}
 	if p.Leave == nil {
@@ -108,8 +108,8 @@ func (p *process) give(ctx context.Context, s *successor) error {
 	return s.await(ctx, wordServing, p.stepTimeout)
 }
 
-// write writes the counters for a successor. Without a file of their own, they
-// are in one that is to be dropped.
+// write writes the counters for a successor. Without Options.File it uses a temporary file, which
+// drop removes.
 func (p *process) write() (file string, drop func(), err error) {
 	drop = func() {}
 	if p.Snapshot == nil {
@@ -130,7 +130,7 @@ func (p *process) write() (file string, drop func(), err error) {
 	return file, drop, nil
 }
 
-// spare are the endpoints once more, not yet served, on the same sockets.
+// spare opens the endpoints once more on the same sockets, without serving yet.
 func (p *process) spare() (endpoints []*opened, err error) {
 	for _, d := range p.endpoints {
 		again := d.Endpoint
@@ -156,7 +156,7 @@ func closeAll(endpoints []*opened) {
 	}
 }
 
-// twin is another listener on the socket of l.
+// twin returns another listener on the socket of l.
 func twin(l net.Listener) (net.Listener, error) {
 	f, err := share(l)
 	if err != nil {

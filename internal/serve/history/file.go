@@ -14,20 +14,20 @@ import (
 	"tidegate.dev/tidegate/rules/source"
 )
 
-// maxFile is how long the file may be.
+// maxFile is the maximum length of the file.
 const maxFile = 64 << 20
 
-// File is a [Keeper] in a file, or with the name "" in memory.
+// File is a [Keeper] in a file or, if the name is "", in memory.
 type File struct {
 	name string
 	mu   sync.Mutex
-	kept // under mu; of a name, read whenever it is needed
+	kept // under mu; of a file, read whenever it is needed
 }
 
 // NewFile returns a keeper in the file called name, which need not exist.
 func NewFile(name string) *File { return &File{name: name} }
 
-// OnDisk reports whether it survives the process.
+// OnDisk reports whether the history survives the process.
 func (f *File) OnDisk() bool { return f.name != "" }
 
 // Put implements [Keeper].
@@ -78,7 +78,7 @@ func (f *File) Get(_ context.Context, hash string) (*source.Bundle, error) {
 	return nil, source.ErrNoRevision
 }
 
-// readLocked returns what is kept. A file that cannot be read as a history is set aside.
+// readLocked returns the content. A file that is not a valid history is set aside.
 func (f *File) readLocked() (*kept, error) {
 	if f.name == "" {
 		return &f.kept, nil
@@ -119,7 +119,7 @@ func (f *File) HandOver(name string) error {
 	return write(name, k)
 }
 
-// TakeOver takes over what a predecessor has written to a file called name.
+// TakeOver takes over the history that a predecessor has written to the file called name.
 func (f *File) TakeOver(name string) error {
 	from := NewFile(name)
 	k, err := from.readLocked()

@@ -19,28 +19,28 @@ import (
 	"tidegate.dev/tidegate/rules/source"
 )
 
-// Keeper is where the sets are kept. One goroutine at a time calls Put; the others may be
-// called at any time.
+// Keeper stores the sets. Only one goroutine at a time calls Put; the others may be called at any
+// time.
 type Keeper interface {
 	// Put makes b the newest set, unless the newest has the same hash.
 	Put(ctx context.Context, b *source.Bundle) error
-	// History returns what is kept, the newest first. At is when a set came in force.
+	// History returns the stored sets, newest first. At is when a set came into force.
 	History(ctx context.Context) ([]source.Edition, error)
-	// Get returns a set by its hash or how that begins. The error is [source.ErrNoRevision] if
-	// it is not kept.
+	// Get returns a set by its hash or a prefix of it. The error is [source.ErrNoRevision] if it is
+	// not stored.
 	Get(ctx context.Context, hash string) (*source.Bundle, error)
 }
 
-// Pauses between attempts to give a set to a keeper that cannot be reached.
+// Pauses between attempts to pass a set to a keeper that cannot be reached.
 const (
 	firstPause = 200 * time.Millisecond
 	lastPause  = 10 * time.Second
 	putTimeout = 30 * time.Second
-	// closeTimeout is how long the end of a process may wait for the keeper.
+	// closeTimeout is how long Close may wait for the keeper.
 	closeTimeout = time.Second
 )
 
-// History notes sets without waiting for the keeper. Use [New].
+// History passes sets to a keeper in the background. Use [New].
 type History struct {
 	keeper Keeper
 	log    *slog.Logger
@@ -49,11 +49,11 @@ type History struct {
 	done   chan struct{}
 
 	mu      sync.Mutex
-	pending []*source.Bundle // that the keeper has not got, the newest last
-	paused  bool             // a successor keeps them now
+	pending []*source.Bundle // not passed on yet, newest last
+	paused  bool             // a successor writes now
 }
 
-// New returns a history that a keeper keeps.
+// New returns a history that is stored by keeper.
 func New(keeper Keeper, log *slog.Logger) *History {
 	ctx, stop := context.WithCancel(context.Background())
 	h := &History{keeper: keeper, log: log, wake: make(chan struct{}, 1), stop: stop, done: make(chan struct{})}
@@ -61,7 +61,7 @@ func New(keeper Keeper, log *slog.Logger) *History {
 	return h
 }
 
-// Note remembers a set that came in force at b.At. The set must not change any more.
+// Note adds a set that came into force at b.At. The set must not be changed afterwards.
 func (h *History) Note(b *source.Bundle) {
 	h.mu.Lock()
 	h.pending = append(h.pending, b)
@@ -79,7 +79,7 @@ func (h *History) nudge() {
 	}
 }
 
-// run gives what is pending to the keeper, in order, until it is told to stop.
+// run passes pending sets to the keeper, in order, until it is stopped.
 func (h *History) run(ctx context.Context) {
 	defer close(h.done)
 	pause, told := firstPause, false
@@ -89,7 +89,7 @@ func (h *History) run(ctx context.Context) {
 		case ctx.Err() != nil:
 			return
 		case err != nil:
-			// A store that is away tells so itself; here it is told if that lasts.
+			// A store that is away is logged elsewhere; this is logged if it lasts.
 			if pause == lastPause && !told {
 				h.log.Warn("the rules in force cannot be added to the history; it is tried again", "err", err)
 				told = true
@@ -110,7 +110,7 @@ func (h *History) run(ctx context.Context) {
 	}
 }
 
-// put gives everything that is pending to the keeper, the oldest first.
+// put passes all pending sets to the keeper, oldest first.
 func (h *History) put(ctx context.Context) error {
 	for {
 		h.mu.Lock()
@@ -134,8 +134,8 @@ func (h *History) put(ctx context.Context) error {
 	}
 }
 
-// History returns the sets that were in force, the newest first. With an error, these are the
-// ones that the keeper has not got yet.
+// History returns the sets that were in force, newest first. With an error, it returns only those
+// that the keeper has not got yet.
 func (h *History) History(ctx context.Context) ([]source.Edition, error) {
 	h.mu.Lock()
 	var all []source.Edition
@@ -145,11 +145,11 @@ func (h *History) History(ctx context.Context) ([]source.Edition, error) {
 	h.mu.Unlock()
 	kept, err := h.keeper.History(ctx)
 	all = append(all, kept...)
-	all = slices.CompactFunc(all, func(a, b source.Edition) bool { return a.Hash == b.Hash }) // one was put meanwhile
+	all = slices.CompactFunc(all, func(a, b source.Edition) bool { return a.Hash == b.Hash }) // one was passed on meanwhile
 	return all[:min(len(all), source.Kept)], err
 }
 
-// Get returns a set by its hash or how that begins.
+// Get returns a set by its hash or a prefix of it.
 func (h *History) Get(ctx context.Context, hash string) (*source.Bundle, error) {
 	h.mu.Lock()
 	b := find(h.pending, hash)
@@ -160,7 +160,7 @@ func (h *History) Get(ctx context.Context, hash string) (*source.Bundle, error) 
 	return h.keeper.Get(ctx, hash)
 }
 
-// find returns the newest of the sets whose hash begins so, or nil.
+// find returns the newest of the sets whose hash has that prefix, or nil.
 func find(sets []*source.Bundle, hash string) *source.Bundle {
 	for _, b := range slices.Backward(sets) {
 		if Names(hash, b.Hash) {
@@ -170,22 +170,22 @@ func find(sets []*source.Bundle, hash string) *source.Bundle {
 	return nil
 }
 
-// minHash is the least of a hash that names a set.
+// minHash is the shortest prefix of a hash that names a set.
 const minHash = 6
 
-// Names reports whether text is a hash or how it begins.
+// Names reports whether text is a hash or a prefix of it that is long enough.
 func Names(text, hash string) bool {
 	return len(text) >= minHash && len(text) <= len(hash) && hash[:len(text)] == text
 }
 
-// Pause ends writing: a successor does that. Resume writes again.
+// Pause stops writing, because a successor writes. Resume continues.
 func (h *History) Pause() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.paused = true
 }
 
-// Resume writes again after Pause.
+// Resume continues to write after Pause.
 func (h *History) Resume() {
 	h.mu.Lock()
 	h.paused = false
@@ -193,7 +193,7 @@ func (h *History) Resume() {
 	h.nudge()
 }
 
-// Close ends it. What is pending gets a last chance.
+// Close stops the history. Pending sets are tried once more.
 func (h *History) Close() {
 	h.stop()
 	<-h.done

@@ -15,7 +15,7 @@ import (
 	"tidegate.dev/tidegate/rules/source"
 )
 
-// Bounds of what is kept: all contents, compressed, and one when it is read.
+// Bounds: of all stored contents, compressed, and of one when it is read.
 const (
 	maxContents = 32 << 20
 	maxContent  = 64 << 20
@@ -24,10 +24,10 @@ const (
 // kept is the sets and the contents of their files, each content once.
 type kept struct {
 	Sets     []set             `json:"sets"`     // the newest first
-	Contents map[string][]byte `json:"contents"` // compressed, by the hash of what they are
+	Contents map[string][]byte `json:"contents"` // compressed, by the hash of the content
 }
 
-// set is one that was in force.
+// set is a rule set that was in force.
 type set struct {
 	Hash     string            `json:"hash"`
 	Revision string            `json:"revision,omitempty"`
@@ -39,7 +39,7 @@ type set struct {
 	Files    map[string]string `json:"files,omitempty"` // hashes of contents by name; nil means they could not be kept
 }
 
-// add puts b in front, and drops what there is no room for.
+// add puts b first, and drops the sets that there is no room for.
 func (k *kept) add(b *source.Bundle) error {
 	s := set{Hash: b.Hash, Revision: b.Revision, Author: b.Author, Reason: b.Reason, At: b.At, Main: b.Main, Over: b.Over, Files: make(map[string]string, len(b.Files))}
 	contents := maps.Clone(k.Contents)
@@ -73,7 +73,7 @@ func (k *kept) add(b *source.Bundle) error {
 	return nil
 }
 
-// drop lets go of contents that no set has.
+// drop removes contents that no set uses.
 func (k *kept) drop() {
 	used := make(map[string]bool)
 	for _, s := range k.Sets {

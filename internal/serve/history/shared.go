@@ -11,7 +11,7 @@ import (
 	"tidegate.dev/tidegate/rules/source"
 )
 
-// ShelfName is what the history is called in the store of a fleet. Sets that operators publish
+// ShelfName is the name of the history in the store of a fleet. Rule sets that operators publish
 // have names of another form.
 const ShelfName = "in-force"
 
@@ -21,7 +21,7 @@ type Shared struct{ shelf chain.Shelf }
 // NewShared returns a keeper on a shelf.
 func NewShared(shelf chain.Shelf) *Shared { return &Shared{shelf} }
 
-// Bounds of what a source says about a set.
+// Bounds of the label of a set.
 const (
 	maxAuthor   = 256
 	maxReason   = 2048
@@ -29,11 +29,11 @@ const (
 	maxAttempts = 10
 )
 
-// Put implements [Keeper]. Of instances that put the same set in force, the first adds it.
+// Put implements [Keeper]. If several instances put the same set in force, the first adds it.
 func (s *Shared) Put(ctx context.Context, b *source.Bundle) error {
 	text, err := rulepack.Write(b.Files)
 	if err != nil || len(b.Files) == 0 || len(text) > maxContents {
-		text = nil // what came in force, and when, is worth something without its files
+		text = nil // the history is useful even without the files
 	}
 	label, err := (&rulepack.Label{
 		Digest: rulepack.Digest(b.Mains(), b.Files), Hash: b.Hash, Main: b.Main, Over: b.Over, At: b.At,
@@ -61,8 +61,8 @@ func (s *Shared) Put(ctx context.Context, b *source.Bundle) error {
 	return fmt.Errorf("other instances were faster %d times", maxAttempts)
 }
 
-// has reports whether another instance has added b: all that is newer came in force after it. An
-// instance that is late must not add again what has been replaced since.
+// has reports whether another instance has added b: only sets that came into force later are newer.
+// An instance that is late must not add again what was replaced since.
 func has(versions []chain.Version, b *source.Bundle) bool {
 	for _, v := range versions {
 		l, err := rulepack.ParseLabel(v.Label)
@@ -76,10 +76,10 @@ func has(versions []chain.Version, b *source.Bundle) bool {
 	return false
 }
 
-// first returns the first bytes of a text.
+// first returns the first bytes of text.
 func first(text string, most int) string { return text[:min(len(text), most)] }
 
-// History implements [Keeper]. What somebody else keeps under the same name is left out.
+// History implements [Keeper]. Entries of others under the same name are left out.
 func (s *Shared) History(ctx context.Context) ([]source.Edition, error) {
 	versions, err := s.shelf.Versions(ctx)
 	if err != nil {

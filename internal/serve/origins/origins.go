@@ -1,6 +1,5 @@
-// Package origins opens the sources that rules come from, by their URLs, for serve and for the
-// commands of operators. Each kind of source is a package below rules/source; this one alone
-// knows them all.
+// Package origins opens sources of rules by their URLs, for serve and for the commands of
+// operators. Each kind of source is a package below rules/source; only this one knows them all.
 //
 // Start with [Open].
 package origins
@@ -20,18 +19,18 @@ import (
 type Options struct {
 	TokenFile          string        // file with a bearer token, for HTTP and Central Dogma
 	User, PasswordFile string        // for etcd, and for a Redis whose URL has no user
-	CA, Cert, Key      string        // PEM files for TLS; "" takes what the system trusts, and shows no certificate
-	Wait               time.Duration // of a source until it says that there is nothing new; 0 means a minute
-	Node               string        // what operators call this process; a source may list it
-	// Report returns what a source by HTTP is told about this process; nil means nothing.
+	CA, Cert, Key      string        // PEM files for TLS; "" means the system's authorities and no client certificate
+	Wait               time.Duration // how long a source waits for changes before it answers; 0 means a minute
+	Node               string        // name of this process for operators; a source may list it
+	// Report returns what an HTTP source is told about this process; nil means nothing.
 	Report func(name string) feed.Report
 }
 
-// IsRemote reports whether rules of that name come from a source, and not from a file or folder.
+// IsRemote reports whether name is the URL of a source, not a file or folder.
 func IsRemote(name string) bool { return strings.Contains(name, "://") }
 
-// Open returns the source at a URL. It does not wait for it: that the source is away is told
-// when it is asked. The error is about the URL or the files of o.
+// Open returns the source at a URL. It does not connect: an unreachable source shows when it is
+// asked. The error is about the URL or the files of o.
 func Open(url string, o Options) (source.Origin, error) {
 	if o.Wait == 0 {
 		o.Wait = time.Minute
@@ -61,7 +60,7 @@ func openHTTP(url string, o Options) (source.Origin, error) {
 	return opened(s, err)
 }
 
-// opened is a source, or none if there is an error.
+// opened returns s, or nil if there is an error.
 func opened[S source.Origin](s S, err error) (source.Origin, error) {
 	if err != nil {
 		return nil, err

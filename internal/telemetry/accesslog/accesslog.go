@@ -1,5 +1,5 @@
-// Package accesslog writes a line for each request: what was asked, by whom, and what was
-// decided. It writes as log/slog does, without reflection.
+// Package accesslog writes a line for each request: what it was, who sent it, and what was decided.
+// It writes as log/slog does, without reflection.
 //
 // Start with [Log].
 package accesslog
@@ -13,7 +13,7 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// AccessLog configures the access log. The zero value writes none.
+// Log configures the access log. The zero value writes none.
 type Log struct {
 	// To gets each line in one Write. Requests wait for it, so it must not block.
 	To io.Writer
@@ -28,7 +28,7 @@ type logLine struct{ lineEncoder }
 
 var logLines = sync.Pool{New: func() any { return &logLine{lineEncoder{b: make([]byte, 0, 1<<10)}} }}
 
-// maxKept is the largest buffer that goes back to the pool: a path may be long.
+// maxKept is the largest buffer that is returned to the pool: a path may be long.
 const maxKept = 16 << 10
 
 // Write writes the line about r, without the fields that are empty.
@@ -73,7 +73,7 @@ func (l *logLine) record(r *Record) {
 	}
 }
 
-// served is about a request that passed through here.
+// served writes the fields of a request that passed through the gateway.
 func (l *logLine) served(r *Record) {
 	l.text("id", r.ID)
 	l.text("client", clientText(r.Client))
@@ -88,7 +88,7 @@ func (l *logLine) served(r *Record) {
 	l.textIfSet("trace", r.Trace)
 }
 
-// asked is about a request of which somebody asked whether it may pass.
+// asked writes the fields of a request for which a caller asked whether it may pass.
 func (l *logLine) asked(r *Record) {
 	l.text("door", r.Door)
 	if r.Client.IsValid() {
@@ -99,7 +99,7 @@ func (l *logLine) asked(r *Record) {
 	l.textIfSet("path", r.Path)
 }
 
-// limitText returns the limit without the name of the rule, which has a field of its own.
+// limitText returns the limit without the name of its rule, which has its own field.
 func limitText(l *tidegate.Limit) string { return strings.TrimPrefix(l.String(), l.Name+": ") }
 
 // clientText returns the address; "@" for a peer without one, as on a Unix socket.

@@ -22,10 +22,10 @@ const (
 	Off
 )
 
-// hashBytes is enough to tell the keys of a site apart.
+// hashBytes is enough to distinguish the keys of a site.
 const hashBytes = 8
 
-// show returns a copy of key as it may be shown.
+// show returns a copy of key in the form that may be shown.
 func (k Keys) show(key string, l *tidegate.Limit) string {
 	switch {
 	case key == "" || k == Off:
@@ -65,8 +65,8 @@ func IsAddress(s string) bool {
 	return err == nil
 }
 
-// splitKey returns the parts of a key that [tidegate.Key] made, or key itself if it was
-// too long to have them.
+// splitKey returns the parts of a key made by [tidegate.Key]; or key itself, if it was too long and
+// is a hash.
 func splitKey(key string) (parts []string) {
 	for rest := key; rest != ""; {
 		size, after, ok := strings.Cut(rest, ":")

@@ -11,8 +11,8 @@ import (
 // Record describes a finished request. It contains no secrets: no query, no header but the
 // host, no body, and keys only as Log.Keys says.
 type Record struct {
-	// Door is the listener that asked, where it is not the gateway. What became of the
-	// request is not known there, and the fields up to Duration have no meaning.
+	// Door is the listener that was asked, if it is not the gateway. The outcome of the request is
+	// then unknown, and the fields ID to Duration that describe it are not used.
 	Door     string
 	Time     time.Time
 	ID       string
@@ -27,21 +27,21 @@ type Record struct {
 	Received int64 // bytes of the request body
 	Duration time.Duration
 
-	Upstream     string        // of the last try; "" if there was none
+	Upstream     string        // the last one tried; "" if none was
 	UpstreamTime time.Duration // until the response headers, all tries together
 	Retries      int
 	Decision     string          // a word of package outcome; "" without a gate
 	DecidedBy    string          // a word of package outcome; "" if no rule applied
-	Rule         string          // that decided
-	Limit        *tidegate.Limit // that refused it; nil if it was admitted
-	Key          string          // that is over Limit, as it may be logged; "" if the limit has no key, or it may not
+	Rule         string          // the one that decided
+	Limit        *tidegate.Limit // the one that refused; nil if the request was admitted
+	Key          string          // key that exceeds Limit, in the form that may be logged; "" if there is none, or none may be logged
 	Wait         time.Duration   // in the queue
 	Reason       string          // of a response by the gateway itself
-	Cut          bool            // the response is not complete
+	Cut          bool            // the response was cut off
 }
 
-// Decided puts a decision into the record, and the key of who was refused if there is a log
-// to show it. store is the word for where the counters are. It keeps neither checks nor keys.
+// Decided records a decision and, if there is a log to show it, the key of a refused request. store
+// is the name of the counters. It keeps neither checks nor keys.
 func (r *Record) Decided(checks []tidegate.Check, d *tidegate.Decision, store string, log *Log) {
 	r.Decision = outcome.Of(d).String()
 	if outcome.Decided(d) {
@@ -60,7 +60,7 @@ func (r *Record) Decided(checks []tidegate.Check, d *tidegate.Decision, store st
 	}
 	r.Limit = l
 	for i := range checks {
-		// A layer around a store may have replaced the limit by one of the same counter.
+		// A layer around a store may have replaced the limit by one with the same counter.
 		if c := &checks[i]; c.Limit == l || c.Limit != nil && c.Limit.Identity() == l.Identity() {
 			r.Key = log.Keys.show(c.Key, l)
 			return

@@ -15,8 +15,7 @@ import (
 	"tidegate.dev/tidegate/internal/lang/durable"
 )
 
-// file is the one that lines are appended to, and those that were set aside before it,
-// which are called like it with the time behind.
+// file is the current file of the log, and the rotated ones, which have the time as a suffix.
 type file struct {
 	path string
 	max  int64
@@ -28,7 +27,7 @@ type file struct {
 	size int64
 }
 
-// setAside is the time in the name of a file that was set aside: names sort by it.
+// setAside is the format of the time in the name of a rotated file; names sort by it.
 const setAside = "20060102T150405.000000Z"
 
 func openFile(path string, size int64, kept int, now func() time.Time) (*file, error) {
@@ -36,8 +35,7 @@ func openFile(path string, size int64, kept int, now func() time.Time) (*file, e
 	return f, f.open()
 }
 
-// open opens the file by its path. If what is there does not end with a whole line, a new
-// one is begun.
+// open opens the file by its path. If its last line is incomplete, it begins a new line.
 func (f *file) open() error {
 	opened, err := os.OpenFile(f.path, os.O_APPEND|os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -59,7 +57,7 @@ func (f *file) open() error {
 		return err
 	}
 	if f.f != nil {
-		_ = f.f.Close() // every line in it was synced
+		_ = f.f.Close() // every line was synced
 	}
 	f.f, f.size = opened, size
 	return nil
@@ -77,8 +75,8 @@ func endLine(f *os.File, size int64) (int64, error) {
 	return size + 1, err
 }
 
-// append writes a line and syncs it. A file that somebody else has renamed or removed is
-// begun again; one that is large enough is set aside first.
+// append writes a line and syncs it. If the file was renamed or removed, it creates a new one; if
+// it is large enough, it rotates it first.
 func (f *file) append(line []byte) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -95,7 +93,7 @@ func (f *file) append(line []byte) error {
 	if err == nil {
 		err = f.f.Sync()
 	} else if n > 0 {
-		f.f = closed(f.f) // the next line begins with a new one
+		f.f = closed(f.f) // the next line reopens the file
 	}
 	return err
 }
@@ -105,8 +103,8 @@ func closed(f *os.File) *os.File {
 	return nil
 }
 
-// follow opens the file again if the path has another, or none, by now. Another process may
-// append to it, too, as during a hand-over.
+// follow opens the file again if its path now refers to another file, or none. Another process may
+// append to it at the same time, as during a hand-over.
 func (f *file) follow() error {
 	if f.f == nil {
 		return f.open()
@@ -120,13 +118,13 @@ func (f *file) follow() error {
 	return nil
 }
 
-// rotate sets the file aside, begins another, and removes those that are too many.
+// rotate renames the file, begins a new one, and removes the oldest if there are too many.
 func (f *file) rotate() error {
 	aside := f.path + "." + f.now().UTC().Format(setAside)
 	if _, err := os.Lstat(aside); err == nil {
 		return nil // twice in a microsecond: the next line tries again
 	}
-	// It may be gone because another process has just set it aside.
+	// Another process may just have rotated it.
 	if err := os.Rename(f.path, aside); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -135,12 +133,12 @@ func (f *file) rotate() error {
 	}
 	old := f.aside()
 	for _, name := range old[:max(0, len(old)-f.kept)] {
-		_ = os.Remove(name) // it is tried again with the next
+		_ = os.Remove(name) // the next rotation tries again
 	}
 	return nil
 }
 
-// aside are the files that were set aside, the oldest first.
+// aside returns the rotated files, oldest first.
 func (f *file) aside() (all []string) {
 	entries, _ := os.ReadDir(filepath.Dir(f.path))
 	for _, e := range entries {
@@ -153,7 +151,7 @@ func (f *file) aside() (all []string) {
 	return all
 }
 
-// tail returns the last n lines, of files that were set aside as well.
+// tail returns the last n lines, including those of rotated files.
 func (f *file) tail(n int) (lines [][]byte, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -170,7 +168,7 @@ func (f *file) tail(n int) (lines [][]byte, err error) {
 	return lines, nil
 }
 
-// tailOf returns the last n lines of a file, reading it from its end.
+// tailOf returns the last n lines of a file, which it reads from the end.
 func tailOf(name string, n int) (lines [][]byte, err error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -181,7 +179,7 @@ func tailOf(name string, n int) (lines [][]byte, err error) {
 	if err != nil {
 		return nil, err
 	}
-	var rest []byte // the beginning of it may be in the block before
+	var rest []byte // it may begin in the block before
 	for at > 0 && bytes.Count(rest, []byte("\n")) <= n {
 		block := make([]byte, min(at, 64<<10))
 		at -= int64(len(block))

@@ -15,17 +15,17 @@ import (
 
 // Options of [Open].
 type Options struct {
-	// File that lines are appended to; "" keeps the last thousand in memory alone.
+	// File that lines are appended to; "" keeps only the last thousand, in memory.
 	File string
 	// Node is the name of this instance.
 	Node string
-	// Share hands a line to the log of the fleet, and does not wait until that has it; nil
-	// means that there is none.
+	// Share passes a line to the log of the fleet without waiting for it; nil means that there is
+	// none.
 	Share func(line string) error
-	// Shared returns the last n lines of the fleet, in any order. With lines and an error
-	// they are not all.
+	// Shared returns the last n lines of the fleet, in any order. If it returns an error, lines may
+	// be missing.
 	Shared func(ctx context.Context, n int) ([]string, error)
-	// Trouble is told when the file cannot be written, and with nil when it can again.
+	// Trouble is called when the file cannot be written, and with nil when it can again.
 	Trouble func(error)
 
 	maxSize int64            // of a file; 0 means 16 MiB
@@ -49,7 +49,7 @@ type Log struct {
 	broken bool    // the last line could not be written; under mu
 }
 
-// Open opens the log. The file is made if it is not there, for its owner alone.
+// Open opens the log. If the file does not exist, it is created, readable only by its owner.
 func Open(o Options) (*Log, error) {
 	if o.maxSize == 0 {
 		o.maxSize = maxSize
@@ -74,8 +74,8 @@ func Open(o Options) (*Log, error) {
 	return l, nil
 }
 
-// Append adds an entry, with ID, At and Node if it has none. When it returns, the line is
-// on disk; the error is why it is not, and it is kept in memory and shared nevertheless.
+// Append adds an entry, and sets its ID, At and Node if they are empty. When it returns, the line
+// is on disk, unless there is an error; even then the entry is kept in memory and shared.
 func (l *Log) Append(e Entry) error {
 	if e.ID == "" {
 		e.ID = rand.Text()
@@ -120,7 +120,7 @@ func (l *Log) keep(e Entry, line []byte) (err error) {
 	return err
 }
 
-// Last returns up to n entries, the newest first. incomplete says what may be missing.
+// Last returns up to n entries, newest first. incomplete says what may be missing.
 func (l *Log) Last(ctx context.Context, n int) (entries []Entry, incomplete string, err error) {
 	l.mu.Lock()
 	entries = slices.Clone(l.last)
@@ -152,7 +152,7 @@ func (l *Log) Last(ctx context.Context, n int) (entries []Entry, incomplete stri
 	return entries[:min(n, len(entries))], incomplete, nil
 }
 
-// parse leaves out lines that are not whole, as a machine that lost power may leave one.
+// parse skips incomplete lines, such as a power failure may leave.
 func parse(lines [][]byte) []Entry {
 	all := make([]Entry, 0, len(lines))
 	for _, line := range lines {

@@ -1,12 +1,12 @@
-// Package draw has random numbers for sampling, on paths where those of math/rand/v2 would be a good
-// part of what is measured: 3 ns instead of 10. They are not for secrets, nor for anything that
-// somebody may want to foresee.
+// Package draw returns random numbers for sampling, where math/rand/v2 would take a good part of
+// the measured time: 3 ns instead of 10. They are not for secrets, nor for anything that must be
+// unpredictable.
 package draw
 
 import _ "unsafe" // for go:linkname
 
-// Uint32 returns a random number from the generator that each thread of the runtime has. The
-// runtime keeps the name for packages that use it so; see go.dev/issue/67401.
+// Uint32 returns a random number from the runtime's per-thread generator. The runtime keeps this
+// name available for such uses; see go.dev/issue/67401.
 //
 //go:linkname Uint32 runtime.cheaprand
 func Uint32() uint32

@@ -10,14 +10,14 @@ import (
 )
 
 const (
-	// fewRefusals are too few to say anything.
+	// fewRefusals is too few for any advice.
 	fewRefusals = 20
-	// most is the share from which something holds for most, and many for many.
+	// most is the share from which on a statement applies to most keys, and many to many.
 	most = 0.6
 	many = 0.3
 )
 
-// advise says what the numbers mean. It says nothing that they do not show.
+// advise derives advice from the numbers, and none that they do not support.
 func (r *Report) advise(now time.Time) {
 	switch {
 	case r.Refusals == 0:
@@ -30,7 +30,7 @@ func (r *Report) advise(now time.Time) {
 	}
 	r.adviseRate()
 	r.adviseBurst()
-	if len(r.Advice) == 0 { // else it is not that
+	if len(r.Advice) == 0 { // otherwise a few heavy keys are not the cause
 		r.adviseHeavy()
 	}
 	if len(r.Advice) == 0 {
@@ -39,7 +39,7 @@ func (r *Report) advise(now time.Time) {
 	}
 }
 
-// adviseRate is for keys that want a little more.
+// adviseRate is about keys that want slightly more than the limit.
 func (r *Report) adviseRate() {
 	if r.Sampled < 3 {
 		return
@@ -57,7 +57,7 @@ func (r *Report) adviseRate() {
 	}
 }
 
-// adviseBurst is for clients that send several requests at once and then rest.
+// adviseBurst is about clients that send several requests at once and then pause.
 func (r *Report) adviseBurst() {
 	if r.ClumpRefusals < fewRefusals || r.Burst == 0 {
 		return
@@ -74,7 +74,7 @@ func (r *Report) adviseBurst() {
 		"%d of %d refusals in %s; nine of ten of the short ones need no more", r.ShortRefusals, r.ClumpRefusals, plural(r.Clumps, "clump"))
 }
 
-// adviseHeavy is for a few that want many times the limit.
+// adviseHeavy is about a few keys that want many times the limit.
 func (r *Report) adviseHeavy() {
 	heavy := r.Sampled - r.Within2
 	if share := float64(heavy) / float64(r.Sampled); heavy == 0 || share < many {
@@ -95,7 +95,7 @@ func keysText(r *Report) string {
 	return fmt.Sprintf("%d sampled of about %s", r.Sampled, plural(r.Keys, "key"))
 }
 
-// words is a limit without its name: 100/1m0s sub_windows.
+// words returns a limit without its name: 100/1m0s sub_windows.
 func words(l *tidegate.Limit) string { return strings.TrimPrefix(l.String(), l.Name+": ") }
 
 func percent(share float64) string { return fmt.Sprintf("%.0f %%", 100*share) }

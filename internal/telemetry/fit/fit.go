@@ -1,9 +1,9 @@
-// Package fit finds out whether the number of a limit fits those who are refused: whether they
-// ask for a little more than the limit or for many times that, in clumps or all the time. It
-// looks at refusals alone, so that whoever is admitted pays nothing, and at a sample of the keys
-// if they are many, so that its memory is bounded.
+// Package fit finds out whether the number of a limit suits the callers that it refuses: whether
+// they want slightly more than the limit or many times that, in bursts or all the time. It looks
+// only at refusals, so that admitted requests cost nothing, and at a sample of the keys if there
+// are many, so that its memory is bounded.
 //
-// It does not change limits, and it is no proof: it is of one process, and of keys that were
+// It does not change limits, and proves nothing: it sees one process, and only keys that were
 // refused. Start with [New].
 package fit
 
@@ -16,18 +16,19 @@ import (
 )
 
 const (
-	// maxLimits is how many limits are looked at, and maxKeys how many keys of each.
+	// maxLimits is how many limits are observed, and maxKeys how many keys of each.
 	maxLimits = 1000
 	maxKeys   = 256
-	// ShortClump is how long a clump lasts at most that a larger burst can be meant for.
+	// ShortClump is the longest duration of a clump, a burst of refusals, that a larger burst could
+	// have admitted.
 	ShortClump = 2 * time.Second
-	// clumpGap is how long a key has to be quiet for the next refusal to begin another clump.
+	// clumpGap is how long a key has to be quiet for the next refusal to begin a new clump.
 	clumpGap = 2 * time.Second
-	// maxClumps is how many of the last short clumps of a rule are remembered.
+	// maxClumps is how many of the last short clumps of a limit are remembered.
 	maxClumps = 512
 )
 
-// Fit watches refusals. It may be used by many goroutines at once.
+// Fit observes refusals. It is safe for concurrent use.
 type Fit struct {
 	seed  maphash.Seed
 	began time.Time
@@ -36,8 +37,8 @@ type Fit struct {
 	limits map[number]*seen // under mu
 }
 
-// number is a limit of a rule with its number. Another number is another limit: what was seen of
-// one says little about the other.
+// number identifies a limit of a rule including its numbers: what was seen under one number says
+// little about another.
 type number struct {
 	rule, identity string
 	events, most   int64
@@ -51,24 +52,24 @@ func numberOf(l *tidegate.Limit) number {
 	return number{name, l.Identity(), l.Events, l.Capacity()}
 }
 
-// New returns a Fit that has seen nothing before now.
+// New returns a Fit that begins to observe now.
 func New(now time.Time) *Fit {
 	return &Fit{seed: maphash.MakeSeed(), began: now, limits: make(map[number]*seen)}
 }
 
-// seen is what was seen of a limit.
+// seen is what was observed of a limit.
 type seen struct {
 	limit *tidegate.Limit
 
 	mu       sync.Mutex
-	last     time.Time // refusal; under mu, as all that follows
+	last     time.Time // last refusal; under mu, like all below
 	refusals int64
-	zeros    uint            // keys are those whose hashes end in so many zeros
-	keys     map[uint64]*key // by their hashes
+	zeros    uint            // keys are sampled whose hashes end in that many zero bits
+	keys     map[uint64]*key // by hash
 	sampled  sample
 }
 
-// sample is what was seen of the keys that are looked at.
+// sample is what was observed of the sampled keys.
 type sample struct {
 	clumps    int64
 	short     int64 // refusals in clumps that have ended and were short
@@ -77,14 +78,14 @@ type sample struct {
 	sizesSeen int64
 }
 
-// key is one that was refused.
+// key is a key that was refused.
 type key struct {
-	window  int64 // the period that it was last refused in
-	refused int64 // in that
+	window  int64 // the period of its last refusal
+	refused int64 // refusals in that period
 	most    float64
-	from    time.Time // of the clump
+	from    time.Time // start of the clump
 	last    time.Time
-	clump   int64 // refusals in it
+	clump   int64 // refusals in the clump
 }
 
 // SetLimits forgets limits that are not among those in force.
@@ -102,8 +103,7 @@ func (f *Fit) SetLimits(limits []*tidegate.Limit) {
 	}
 }
 
-// Refused is told of a refusal by d, of a request that checks were found for. It keeps none of
-// them.
+// Refused records a refusal d with the checks of its request. It keeps neither.
 func (f *Fit) Refused(checks []tidegate.Check, d *tidegate.Decision, now time.Time) {
 	l := d.Limit
 	if d.OK || d.Never || d.Err != nil || l == nil || !counted(l) {
@@ -119,7 +119,7 @@ func (f *Fit) Refused(checks []tidegate.Check, d *tidegate.Decision, now time.Ti
 	}
 }
 
-// counted reports whether a limit has a number of events in a time.
+// counted reports whether a limit allows a number of events per time.
 func counted(l *tidegate.Limit) bool {
 	switch l.Algorithm {
 	case tidegate.Deny, tidegate.Concurrency, tidegate.Quota:
@@ -128,7 +128,7 @@ func counted(l *tidegate.Limit) bool {
 	return l.Period > 0 && (l.Terms == nil || l.Terms.Role != tidegate.Blocks)
 }
 
-// of returns what was seen of a limit; nil if there are too many.
+// of returns what was observed of a limit; nil if there are too many limits.
 func (f *Fit) of(l *tidegate.Limit) *seen {
 	n := numberOf(l)
 	f.mu.RLock()
@@ -146,7 +146,7 @@ func (f *Fit) of(l *tidegate.Limit) *seen {
 	return s
 }
 
-// add counts a refusal of a key, by its hash.
+// add counts a refusal of a key with that hash.
 func (s *seen) add(hash uint64, cost int64, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -171,7 +171,7 @@ func (s *seen) add(hash uint64, cost int64, now time.Time) {
 
 func (s *seen) looksAt(hash uint64) bool { return hash&(1<<s.zeros-1) == 0 }
 
-// thin looks at half as many keys from now on.
+// thin halves the sample from now on.
 func (s *seen) thin() {
 	for len(s.keys) >= maxKeys {
 		s.zeros++
@@ -188,7 +188,7 @@ func (k *key) add(s *seen, cost int64, now time.Time) {
 		k.window, k.refused = window, 0
 	}
 	k.refused += cost
-	// What was admitted in the same time is about what the limit allows: it is used up.
+	// The limit is used up, so about as much as it allows was admitted in the same period.
 	k.most = max(k.most, float64(s.limit.Events+k.refused)/float64(s.limit.Events))
 	if k.clump > 0 && now.Sub(k.last) > clumpGap {
 		s.sampled.endClump(k)
@@ -200,7 +200,7 @@ func (k *key) add(s *seen, cost int64, now time.Time) {
 	k.clump += cost
 }
 
-// endClump counts the clump of a key that is quiet.
+// endClump counts the clump of a key that has become quiet.
 func (s *sample) endClump(k *key) {
 	s.clumps++
 	s.ended += k.clump

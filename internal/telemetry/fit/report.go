@@ -7,45 +7,45 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// Report is what was seen of a rule.
+// Report is what was observed of a rule.
 type Report struct {
-	// Since is when this process began to look.
+	// Since is when this process began to observe.
 	Since time.Time `json:"since"`
-	// Refusals since then, the last of them at Last; 0 means the rule has refused nobody.
+	// Refusals is how many there were since then, Last when the last was; 0 means none.
 	Refusals int64     `json:"refusals"`
 	Last     time.Time `json:"last,omitzero"`
-	// Limit is the one that refused, in words.
+	// Limit is the limit that refused, in words.
 	Limit string `json:"limit,omitempty"`
-	// Keys is about how many were refused, of which Sampled were looked at.
+	// Keys is about how many keys were refused; Sampled of them were examined.
 	Keys    int64 `json:"keys"`
 	Sampled int64 `json:"sampled"`
-	// Within12 and Within2 is how many of those never asked for more than 1.2 times, and for more
-	// than twice, what the limit allows in a period.
+	// Within12 and Within2 are how many of the sampled keys never asked for more than 1.2 times, or
+	// twice, what the limit allows in a period.
 	Within12 int64 `json:"within_1_2"`
 	Within2  int64 `json:"within_2"`
-	// Clumps of refusals have ended, with ClumpRefusals in them; ShortRefusals were in clumps of less
-	// than 2 s.
+	// Clumps is how many bursts of refusals have ended, with ClumpRefusals in total; ShortRefusals
+	// were in those shorter than 2 s.
 	Clumps        int64 `json:"clumps"`
 	ClumpRefusals int64 `json:"clump_refusals"`
 	ShortRefusals int64 `json:"short_refusals"`
-	// Burst would have admitted nine of ten short clumps; 0 means there were none.
+	// Burst would have admitted nine of ten short clumps; 0 means that there were none.
 	Burst int64 `json:"burst,omitempty"`
-	// Heaviest is by how many times the busiest key exceeded the limit in a period.
+	// Heaviest is by which factor the busiest key exceeded the limit in a period.
 	Heaviest float64 `json:"heaviest,omitempty"`
-	// Advice is what to do about it, in words, with the numbers that say so.
+	// Advice says what to do about it, with the numbers that support it.
 	Advice []Advice `json:"advice"`
 
 	limit *tidegate.Limit
 }
 
-// Advice is a sentence and what it rests on.
+// Advice is a sentence and its evidence.
 type Advice struct {
 	Text     string `json:"text"`
 	Evidence string `json:"evidence"`
 }
 
-// Report returns what was seen of a rule until now: of the limit that has refused most, if it has
-// several.
+// Report returns what was observed of a rule so far; if it has several limits, of the one that has
+// refused most.
 func (f *Fit) Report(rule string, now time.Time) Report {
 	f.mu.RLock()
 	is := Report{Since: f.began.UTC(), Advice: []Advice{}}

@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// Open returns a Sink that appends to a file, which is made if it is not there.
+// Open returns a Sink that appends to a file, and creates it if it does not exist.
 func Open(path string, o Options) (*Sink, error) {
 	f, err := open(path)
 	if err != nil {
@@ -16,8 +16,7 @@ func Open(path string, o Options) (*Sink, error) {
 	return start(f, path, o), nil
 }
 
-// open does not wait for the reader of a named pipe: whoever can read it, too, need not
-// have another.
+// open does not wait for the reader of a named pipe: it opens the pipe for reading, too.
 func open(path string) (*os.File, error) {
 	flags := os.O_APPEND | os.O_CREATE | os.O_WRONLY
 	info, err := os.Stat(path)
@@ -34,9 +33,9 @@ func open(path string) (*os.File, error) {
 	return f, nil
 }
 
-// Reopen opens the file of the Sink once more, by its path: the one before may have been
-// renamed. On an error it goes on with that. Lines that are taken from now on are in the
-// new one, and it does not wait for those before. A Sink without a file is left as it is.
+// Reopen opens the file of the Sink again by its path, since the current one may have been renamed.
+// On an error it keeps the current one. Lines written from now on go to the new file; it does not
+// wait for earlier ones. A Sink without a file stays as it is.
 func (s *Sink) Reopen() error {
 	if s.path == "" {
 		return nil
@@ -49,7 +48,7 @@ func (s *Sink) Reopen() error {
 	before := s.next
 	s.next = f
 	s.mu.Unlock()
-	if before, ok := before.(*os.File); ok { // nothing was written to it
+	if before, ok := before.(*os.File); ok { // it was opened by an earlier Reopen and never used
 		before.Close()
 	}
 	raise(s.wake)

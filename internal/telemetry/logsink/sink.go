@@ -1,6 +1,6 @@
-// Package logsink buffers the lines of a log and writes them on one goroutine, so that
-// logging never waits for the reader. Lines that find no room are dropped and counted: a
-// stalled reader or a full disk costs lines, never a request.
+// Package logsink buffers the lines of a log and writes them on one goroutine, so that logging
+// never waits for a reader. Lines without room are dropped and counted: a blocked reader or a full
+// disk costs lines, never a request.
 //
 // It does not interpret lines. Start with [Open] or [New].
 package logsink
@@ -12,67 +12,67 @@ import (
 	"time"
 )
 
-// Options of a [Sink]. The zero value is right for a log of few lines.
+// Options of a [Sink]. The zero value suits a log of few lines.
 type Options struct {
-	// Bound is how many bytes may wait to be written; 0 means DefaultBound.
+	// Bound is how many bytes may be waiting; 0 means DefaultBound.
 	Bound int
-	// Delay is how long a line may wait for others, so that they are written
-	// together, unless there are FlushAt bytes of them; 0 waits for none.
+	// Delay is how long a line may wait for others, to be written together, unless FlushAt bytes
+	// are waiting; 0 writes at once.
 	Delay time.Duration
-	// OnTrouble is told once when lines cannot be written, or begin to be dropped:
-	// err is nil when the reader stands still. It is called by whoever notices, must
-	// not wait, and must not log to this Sink.
+	// OnTrouble is called once when lines cannot be written, or begin to be dropped: err is nil if
+	// the reader is blocked. It may be called on any goroutine, must not block, and must not log to
+	// this Sink.
 	OnTrouble func(err error)
-	// OnRecovery is told when lines have been written for a second without trouble:
-	// how many were dropped, and how long it took. It may log to this Sink.
+	// OnRecovery is called when writing has worked for a second: with how many lines were dropped,
+	// and how long the trouble lasted. It may log to this Sink.
 	OnRecovery func(dropped uint64, after time.Duration)
 }
 
 const (
-	// DefaultBound is enough for the longest stutter of a reader, some ten thousand
-	// lines, and little beside the counters.
+	// DefaultBound suffices for the longest pause of a reader, some ten thousand lines, and is
+	// small compared with the counters.
 	DefaultBound = 4 << 20
 	// FlushAt is how many bytes are written at once.
 	FlushAt = 64 << 10
-	// tryAgain is how long a writer that has failed is left alone.
+	// tryAgain is the pause after a failed write.
 	tryAgain = 100 * time.Millisecond
-	// calm is how long nothing has to go wrong for trouble to be over, so that a reader
-	// that is only too slow is not told of with every write.
+	// calm is for how long nothing must fail until trouble is over, so that a slow reader is not
+	// reported with every write.
 	calm = time.Second
 )
 
-// Stats are counts since the Sink was made.
+// Stats are counts since the Sink was created.
 type Stats struct {
-	Dropped uint64 // lines that found no room
+	Dropped uint64 // lines without room
 	Errors  uint64 // writes that failed
 }
 
-// Sink is an io.Writer of whole lines that never waits. Use [Open] or [New].
+// Sink is an io.Writer of whole lines that never blocks. Use [Open] or [New].
 type Sink struct {
 	o    Options
-	path string // that Reopen opens; "" means none
+	path string // opened by Reopen; "" means none
 
-	wake chan struct{} // there is something to write
-	full chan struct{} // there is enough to write at once
+	wake chan struct{} // there are lines to write
+	full chan struct{} // there are enough lines to write at once
 	end  chan struct{} // closed by Close
-	done chan struct{} // closed when all is written, or given up
+	done chan struct{} // closed when everything is written, or given up
 
 	dropped, errors atomic.Uint64
-	written         atomic.Uint64 // bytes, to see progress by
+	written         atomic.Uint64 // bytes; shows progress
 
 	mu      sync.Mutex
-	pending []byte    // under mu: whole lines, but for the rest of a torn one at the start
-	spare   []byte    // under mu: to be pending next; nil means being written
-	writing int       // under mu: bytes of what is being written
-	next    io.Writer // under mu: to write to from now on; nil means as before
-	torn    bool      // under mu: pending begins within a line
-	trouble time.Time // under mu: since when; zero means there is none
-	latest  time.Time // under mu: when something went wrong last
-	before  uint64    // under mu: dropped before the trouble
-	looking bool      // under mu: lookAgain is about to be called
+	pending []byte    // under mu: whole lines, except that a torn one may be first
+	spare   []byte    // under mu: the next pending; nil while it is being written
+	writing int       // under mu: bytes being written
+	next    io.Writer // under mu: replaces to; nil means no change
+	torn    bool      // under mu: pending begins in the middle of a line
+	trouble time.Time // under mu: since when; zero means none
+	latest  time.Time // under mu: when the last failure was
+	before  uint64    // under mu: value of dropped before the trouble
+	looking bool      // under mu: a call of lookAgain is scheduled
 	closed  bool      // under mu
 
-	to io.Writer // of the goroutine
+	to io.Writer // used by the goroutine alone
 }
 
 // New returns a Sink that writes to w, which it does not close.
@@ -83,7 +83,7 @@ func start(w io.Writer, path string, o Options) *Sink {
 		o.Bound = DefaultBound
 	}
 	room := 4 << 10
-	if o.Delay > 0 { // it is a log of many lines
+	if o.Delay > 0 { // a log of many lines
 		room = FlushAt + FlushAt/2
 	}
 	s := &Sink{
@@ -94,8 +94,8 @@ func start(w io.Writer, path string, o Options) *Sink {
 	return s
 }
 
-// Write takes whole lines. It copies them, and never fails: what finds no room is
-// dropped, and counted as one line.
+// Write accepts whole lines. It copies them, and never fails: without room they are dropped, and
+// counted as one line.
 func (s *Sink) Write(lines []byte) (int, error) {
 	s.mu.Lock()
 	had := len(s.pending)
@@ -120,7 +120,7 @@ func (s *Sink) Write(lines []byte) (int, error) {
 	return len(lines), nil
 }
 
-// beginLocked notes that there is trouble, and reports whether that is news.
+// beginLocked records trouble, and reports whether it is new.
 func (s *Sink) beginLocked() bool {
 	s.latest = time.Now()
 	if !s.trouble.IsZero() {
@@ -137,11 +137,11 @@ func raise(flag chan struct{}) {
 	}
 }
 
-// Stats tells what happened so far.
+// Stats returns the counts so far.
 func (s *Sink) Stats() Stats { return Stats{Dropped: s.dropped.Load(), Errors: s.errors.Load()} }
 
-// Close writes what waits, as long as the reader reads: it gives up when nothing moves
-// for the time given. What is written later is dropped.
+// Close writes the waiting lines, as long as the reader reads: it gives up if there is no progress
+// for timeout. Later lines are dropped.
 func (s *Sink) Close(timeout time.Duration) {
 	s.mu.Lock()
 	if !s.closed {

@@ -35,8 +35,8 @@ func (s *Sink) gather() {
 	}
 }
 
-// flush writes what is pending, and tries again after an error. It reports false when the Sink is
-// closed and nothing more is written.
+// flush writes what is pending, and tries again after an error. It returns false if the Sink is
+// closed and nothing more will be written.
 func (s *Sink) flush() bool {
 	for {
 		lines, last := s.take()
@@ -45,12 +45,12 @@ func (s *Sink) flush() bool {
 		if err == nil {
 			s.recovered(last)
 			if !last || len(lines) == 0 {
-				return !last // lines that came meanwhile wait for more
+				return !last // new lines may wait for more
 			}
 			continue
 		}
 		s.failed(err)
-		if last { // after Close there is one try
+		if last { // after Close there is only one try
 			return false
 		}
 		select {
@@ -60,14 +60,14 @@ func (s *Sink) flush() bool {
 	}
 }
 
-// take returns what is to be written now, and whether the Sink is closed. If Reopen has opened
-// another file, it is used from here on.
+// take returns the lines to write now, and whether the Sink is closed. If Reopen has opened another
+// file, it is used from here on.
 func (s *Sink) take() (lines []byte, closed bool) {
 	s.mu.Lock()
 	var before io.Writer
 	if s.next != nil {
 		before, s.to, s.next = s.to, s.next, nil
-		if s.torn { // the beginning of the line is in the file before
+		if s.torn { // the line began in the previous file
 			s.torn = false
 			_, s.pending, _ = bytes.Cut(s.pending, []byte{'\n'})
 			s.dropped.Add(1)
@@ -77,19 +77,19 @@ func (s *Sink) take() (lines []byte, closed bool) {
 	s.pending, s.spare, s.writing = s.spare[:0], nil, len(lines)
 	s.mu.Unlock()
 	if c, ok := before.(io.Closer); ok {
-		_ = c.Close() // all of it has been written, or reported
+		_ = c.Close() // all of it was written, or reported as failed
 	}
 	return lines, closed
 }
 
-// put writes lines in parts, so that s.written shows progress, and returns what could not be written.
+// put writes lines in parts, so that s.written shows progress, and returns what was not written.
 func (s *Sink) put(lines []byte) (rest []byte, err error) {
 	for len(lines) > 0 {
 		part := lines
 		if len(part) > FlushAt {
 			part = part[:FlushAt]
 			if end := bytes.LastIndexByte(part, '\n'); end >= 0 {
-				part = part[:end+1] // other writers of the file find whole lines
+				part = part[:end+1] // so that other writers of the file see whole lines
 			}
 		}
 		n, err := s.to.Write(part)
@@ -102,8 +102,8 @@ func (s *Sink) put(lines []byte) (rest []byte, err error) {
 	return nil, nil
 }
 
-// putBack puts rest, the end of lines that could not be written, in front of what came meanwhile.
-// There is room for it, as it was still counted. It then keeps the memory of lines as spare.
+// putBack puts rest, the unwritten end of lines, in front of the lines that have arrived since.
+// There is room, since it was still counted. It keeps the memory of lines as spare.
 func (s *Sink) putBack(lines, rest []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,13 +115,13 @@ func (s *Sink) putBack(lines, rest []byte) {
 		n := copy(lines, rest)
 		s.pending, lines = append(lines[:n], s.pending...), s.pending
 	}
-	if cap(lines) > 2*FlushAt { // the memory of a bad moment is not kept for good
+	if cap(lines) > 2*FlushAt { // do not keep the memory of an exceptional amount
 		lines = make([]byte, 0, FlushAt)
 	}
 	s.spare = lines[:0]
 }
 
-// failed counts a write that failed, and tells OnTrouble if that is the beginning of trouble.
+// failed counts a failed write, and calls OnTrouble if this is the beginning of trouble.
 func (s *Sink) failed(err error) {
 	s.errors.Add(1)
 	s.mu.Lock()
@@ -132,8 +132,8 @@ func (s *Sink) failed(err error) {
 	}
 }
 
-// recovered is called after a write that succeeded. It tells OnRecovery that trouble is over once
-// nothing went wrong for as long as calm says; the last write does not wait for that.
+// recovered is called after a successful write. It calls OnRecovery if nothing has failed for as
+// long as calm; with last it does not wait for that.
 func (s *Sink) recovered(last bool) {
 	s.mu.Lock()
 	since, before, quiet := s.trouble, s.before, time.Since(s.latest)
@@ -147,7 +147,7 @@ func (s *Sink) recovered(last bool) {
 	if over && s.o.OnRecovery != nil {
 		s.o.OnRecovery(s.dropped.Load()-before, time.Since(since))
 	}
-	if look { // there may be no further line to notice by
+	if look { // there may be no further line
 		time.AfterFunc(calm-quiet, s.lookAgain)
 	}
 }

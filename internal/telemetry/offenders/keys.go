@@ -1,7 +1,7 @@
 package offenders
 
-// Keys returns the keys of a rule that are in one of its lists, each once, as they are: they may
-// be secrets. Whoever shows one asks first how.
+// Keys returns the keys of a rule that are in any of its lists, each once, unhashed: they may be
+// secrets, so hash them before showing them if required.
 func (of *Offenders) Keys(rule string) []string {
 	r := (*of.table.all.Load())[rule]
 	if r == nil {

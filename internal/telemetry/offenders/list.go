@@ -8,7 +8,7 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// kind is what a list is by.
+// kind is what a list ranks keys by.
 type kind uint8
 
 const (
@@ -19,7 +19,7 @@ const (
 	kinds = nearest + 1
 )
 
-// join adds two counts, or takes the larger of two peaks.
+// join adds two counts, or returns the larger of two peaks.
 func (k kind) join(a, b uint32) uint32 {
 	if k == nearest {
 		return max(a, b)
@@ -30,27 +30,27 @@ func (k kind) join(a, b uint32) uint32 {
 	return a + b
 }
 
-// list is the keys of one rule that did something most, or came nearest to its limit. There may be
-// thousands of lists, so it is small.
+// list has the keys of one rule with the highest counts, or the highest use of their limit. There
+// may be thousands of lists, so it is small.
 type list struct {
 	kind  kind
-	count uint16 // entries
-	hand  uint16 // one of them, where pool.least looks next
-	salt  uint32 // tells the keys of lists apart
-	at    slice  // up to which everything is counted
-	low   uint32 // no rank is below
-	// floor is what a key that is not listed may have, by minute.
+	count uint16 // number of entries
+	hand  uint16 // an entry: where pool.least continues
+	salt  uint32 // distinguishes equal keys of different lists
+	at    slice  // the newest slice that is counted
+	low   uint32 // a lower bound of all ranks
+	// floor is an upper bound of what an unlisted key has, by minute.
 	floor [minutes]uint32
-	// weight is the largest one of what was counted, by minute, as a power of two: 0 when nothing
-	// was sampled.
+	// weight is the largest weight that was counted, by minute, as a power of two: 0 if nothing was
+	// sampled.
 	weight [minutes]uint8
 }
 
-// idle reports whether nothing is left of what was counted.
+// idle reports whether nothing that was counted is left.
 func (l *list) idle() bool { return l.count == 0 && l.floor == [minutes]uint32{} }
 
-// missed returns what e may have in a minute beyond what was counted, as it was not listed all
-// the time.
+// missed returns how much more e may have in a minute than was counted, because it was not listed
+// all the time.
 func (l *list) missed(e *entry, minute int32) uint32 {
 	switch listed := e.since.minute(); {
 	case minute < listed:
@@ -61,8 +61,8 @@ func (l *list) missed(e *entry, minute int32) uint32 {
 	return 0
 }
 
-// note adds an observation of a key to a list: its weight to a count, or how much of the limit was
-// used to a peak.
+// note adds an observation of a key to a list: its weight if the list has counts, or the used part
+// of the limit if it has peaks.
 func (p *pool) note(l *list, hash uint64, limit *tidegate.Limit, key string, value, weight uint32) {
 	m := cellOf(l.at.minute())
 	l.weight[m] = max(l.weight[m], uint8(bits.Len32(weight-1)))
@@ -81,14 +81,14 @@ func (p *pool) note(l *list, hash uint64, limit *tidegate.Limit, key string, val
 	p.ranks[slot] = l.kind.join(p.ranks[slot], value)
 }
 
-// advance moves a list on to now: what is too old is forgotten.
+// advance moves a list to the slice now, and forgets what is too old.
 func (p *pool) advance(l *list, now slice) {
 	if l.at == now {
 		return
 	}
 	was := l.at
 	l.at = now
-	first := max(was+1, now-(slices10s-1)) // what is older would be cleared twice
+	first := max(was+1, now-(slices10s-1)) // older slices would only be cleared twice
 	for s := first; s <= now; s++ {
 		p.each(l, func(_ uint16, e *entry) { e.fine[s.cell()] = 0 })
 	}
@@ -110,8 +110,8 @@ func (p *pool) advance(l *list, now slice) {
 	})
 }
 
-// rank returns by what entries are compared: the most that they may have counted, so that a key
-// that was just listed is not the next to go. A peak that was seen is one, and needs no such help.
+// rank returns the value by which entries are compared: an upper bound of their count, so that a
+// newly listed key is not the next to be dropped. A peak needs no such bound.
 func (l *list) rank(e *entry) (sum uint32) {
 	now := l.at.minute()
 	for m := now - (minutes - 1); m <= now; m++ {
@@ -123,8 +123,8 @@ func (l *list) rank(e *entry) (sum uint32) {
 	return sum
 }
 
-// scopeOf returns what a limit counts by. The limits of a rule that mark, are tried or block
-// count the same callers as the one that decides.
+// scopeOf returns what a limit counts by. The limits of a rule that mark, try or block have the
+// same callers as the one that decides.
 func scopeOf(l *tidegate.Limit) string {
 	scope := l.Scope
 	if i := strings.LastIndexByte(scope, '#'); i >= 0 {

@@ -2,9 +2,9 @@ package offenders
 
 import "slices"
 
-// Merge joins the lists that the nodes of a fleet answered to q: counts and their bounds are
-// added, and so is what a node that does not list a key may have counted of it. Of how near a
-// limit is, the largest counts. A node answers once.
+// Merge joins the lists that the nodes of a fleet returned for q. Counts and bounds are added,
+// including what a node that does not list a key may have counted of it. Of peaks, the largest
+// counts. Each node is included once.
 func Merge(q Query, nodes ...Report) Report {
 	merged := Report{Nodes: []string{}, Lists: []List{}}
 	type name struct {
@@ -43,7 +43,7 @@ func Merge(q Query, nodes ...Report) Report {
 	return merged
 }
 
-// merging is the lists of nodes that become one.
+// merging collects the lists of nodes that become one.
 type merging struct {
 	lists   []*List
 	of      []int // the node of each list
@@ -52,7 +52,7 @@ type merging struct {
 
 type mergedEntry struct {
 	Entry
-	listed map[int]struct{} // by these nodes
+	listed map[int]struct{} // the nodes that list it
 }
 
 func (m *merging) add(node int, l *List) {
@@ -73,8 +73,8 @@ func (m *merging) add(node int, l *List) {
 	}
 }
 
-// list joins the lists. A node that has none of the kind has counted nothing, unless it had no
-// room for it in its answer.
+// list returns the joined list. A node without a list of the kind has counted nothing, unless its
+// answer had no room for it.
 func (m *merging) list(nodes []Report) List {
 	joined := List{Entries: []Entry{}}
 	others := make([]int64, len(nodes))

@@ -14,11 +14,11 @@ func (of *Offenders) Observe(_ *tidegate.Request, checks []tidegate.Check, d tid
 	of.Decided(checks, &d)
 }
 
-// Decided notes who was decided about. An admitted request counts for every rule that it was held
-// to, a refused one for the rule that refused it. It allocates nothing, and keeps nothing of the
-// checks and their keys.
+// Decided records a decision for its keys. An admitted request counts for every rule that it was
+// held to, a refused one for the rule that refused it. It allocates nothing, and keeps neither
+// checks nor keys.
 func (of *Offenders) Decided(checks []tidegate.Check, d *tidegate.Decision) {
-	if d.Err != nil && errors.Is(d.Err, context.Canceled) { // a client that left was not decided about
+	if d.Err != nil && errors.Is(d.Err, context.Canceled) { // the client left, so nothing was decided
 		return
 	}
 	if !d.OK {
@@ -27,7 +27,7 @@ func (of *Offenders) Decided(checks []tidegate.Check, d *tidegate.Decision) {
 		}
 		return
 	}
-	// The checks of a rule stand together.
+	// The checks of a rule are adjacent.
 	for len(checks) > 0 && checks[0].Limit != nil {
 		name, over := nameOf(checks[0].Limit), checks[0].Over
 		n := 1
@@ -40,9 +40,9 @@ func (of *Offenders) Decided(checks []tidegate.Check, d *tidegate.Decision) {
 	}
 }
 
-// Admitted is Decided of the checks of one rule, for a caller that has looked it up and drawn a random
-// number for the request: of one that was admitted, with at least one check; over says whether Over
-// of any is set.
+// Admitted is Decided for the checks of one rule and an admitted request, for a caller that has
+// looked up the rule and drawn a random number. There is at least one check; over says whether Over
+// is set in any.
 func (of *Offenders) Admitted(r *Rule, checks []tidegate.Check, over bool, d *tidegate.Decision, random uint32) {
 	class := common
 	if over && tried(checks) {
@@ -53,8 +53,8 @@ func (of *Offenders) Admitted(r *Rule, checks []tidegate.Check, over bool, d *ti
 	}
 }
 
-// AdmittedAll is Admitted of all rules of a request with no check over. One random number serves
-// them: each has a sample of its own of the requests.
+// AdmittedAll is Admitted for all rules of a request without any check over. One random number
+// suffices, since each rule samples other requests.
 func (of *Offenders) AdmittedAll(rules []*Rule, checks []tidegate.Check, d *tidegate.Decision, random uint32) {
 	for i, r := range rules {
 		if r.looks(common, random) {
@@ -63,7 +63,7 @@ func (of *Offenders) AdmittedAll(rules []*Rule, checks []tidegate.Check, d *tide
 	}
 }
 
-// firstOf returns the first check of a rule, by its index among those of checks.
+// firstOf returns the first check of a rule, given the index of the rule among those of checks.
 func firstOf(checks []tidegate.Check, rule int) *tidegate.Check {
 	at := 0
 	for ; rule > 0; rule-- {
@@ -75,8 +75,8 @@ func firstOf(checks []tidegate.Check, rule int) *tidegate.Check {
 	return &checks[at]
 }
 
-// Refused is Decided of a request that was refused, for a caller that has looked up the rule that
-// did so, and drawn a random number.
+// Refused is Decided for a refused request, for a caller that has looked up the refusing rule and
+// drawn a random number.
 func (of *Offenders) Refused(r *Rule, checks []tidegate.Check, d *tidegate.Decision, random uint32) {
 	if !r.looks(rare, random) {
 		return
@@ -86,7 +86,7 @@ func (of *Offenders) Refused(r *Rule, checks []tidegate.Check, d *tidegate.Decis
 	}
 }
 
-// One notes a decision about one key, held to the limit that decided.
+// One records a decision about one key under the limit that decided.
 func (of *Offenders) One(key string, d *tidegate.Decision) {
 	l := d.Limit
 	if l == nil {
@@ -105,7 +105,7 @@ func (of *Offenders) One(key string, d *tidegate.Decision) {
 	}
 }
 
-// Tried notes a decision about a key that a limit in shadow mode admits: over means that it would
+// Tried records a decision about a key that a limit in shadow mode admits: over means that it would
 // have refused.
 func (of *Offenders) Tried(key string, l *tidegate.Limit, over bool) {
 	r, class := of.get(nameOf(l)), common
@@ -117,7 +117,7 @@ func (of *Offenders) Tried(key string, l *tidegate.Limit, over bool) {
 	}
 }
 
-// looks reports whether a decision of a class is looked at.
+// looks reports whether a decision of that class is sampled.
 func (r *Rule) looks(class int, random uint32) bool { return random&r.classes[class].mask.Load() == 0 }
 
 func (of *Offenders) random() uint32 {
@@ -127,21 +127,21 @@ func (of *Offenders) random() uint32 {
 	return draw.Uint32()
 }
 
-// refused notes a request that a rule refused.
+// refused records a request that a rule refused.
 func (of *Offenders) refused(r *Rule, key string, d *tidegate.Decision) {
 	r, weight := of.begin(r, rare)
 	if r == nil {
 		return
 	}
-	if d.Err == nil { // else it is the store that refuses
+	if d.Err == nil { // otherwise the store has failed, and the limit did not refuse
 		of.note(r, refused, d.Limit, key, weight, weight)
 	}
 	of.note(r, requests, d.Limit, key, weight, weight)
 	of.mu.Unlock()
 }
 
-// admitted notes a request that a rule let pass; if it is rare, a limit of the rule that is only
-// tried would not have.
+// admitted records a request that a rule admitted; if it is rare, a limit of the rule in shadow
+// mode would have refused it.
 func (of *Offenders) admitted(r *Rule, class int, c *tidegate.Check, d *tidegate.Decision) {
 	r, weight := of.begin(r, class)
 	if r == nil {
@@ -159,9 +159,9 @@ func (of *Offenders) admitted(r *Rule, class int, c *tidegate.Check, d *tidegate
 	of.mu.Unlock()
 }
 
-// begin locks mu and returns the rule that a decision which is looked at counts for, and how many
-// decisions it stands for. It returns nil if nothing is locked: nobody waits, unless every decision
-// is looked at, and the weight of one that is passed over is carried on to the next.
+// begin locks mu, and returns the rule that a sampled decision counts for, and how many decisions
+// it stands for. It returns nil, with mu unlocked, if mu is busy and not every decision is sampled:
+// the weight of the skipped decision is added to the next one.
 func (of *Offenders) begin(r *Rule, class int) (now *Rule, weight uint32) {
 	c := &r.classes[class]
 	mask := c.mask.Load()
@@ -173,9 +173,8 @@ func (of *Offenders) begin(r *Rule, class int) (now *Rule, weight uint32) {
 		of.mu.Lock()
 	}
 	if r.gone {
-		// It was dropped meanwhile: this is about a rule of that name that has come since, or
-		// about one that is no longer in force.
-		of.table.replace(*of.table.all.Load()) // while nobody else can
+		// The rule was dropped meanwhile: look up a later one of that name, if it is in force.
+		of.table.replace(*of.table.all.Load()) // while mu is still held
 		of.mu.Unlock()
 		r = of.get(r.name)
 		of.mu.Lock()
@@ -198,7 +197,7 @@ func (of *Offenders) begin(r *Rule, class int) (now *Rule, weight uint32) {
 func (of *Offenders) note(r *Rule, k kind, limit *tidegate.Limit, key string, value, weight uint32) {
 	l := of.list(r, k)
 	of.pool.advance(l, of.now)
-	if len(key) > maxKey { // of a matcher that does not make its keys by [tidegate.Key]
+	if len(key) > maxKey { // from a matcher that does not make keys with [tidegate.Key]
 		key = tidegate.Key(key)
 	}
 	hash := (maphash.String(of.seed, key) ^ uint64(l.salt)) * 0x9e3779b97f4a7c15 // spreads the salt
@@ -208,7 +207,7 @@ func (of *Offenders) note(r *Rule, k kind, limit *tidegate.Limit, key string, va
 // refusing returns the check of the limit that refused.
 func refusing(checks []tidegate.Check, d *tidegate.Decision) *tidegate.Check {
 	for i := range checks {
-		// A layer around a store may have replaced the limit by one of the same counter.
+		// A layer around a store may have replaced the limit by one with the same counter.
 		if c := &checks[i]; c.Limit == d.Limit || c.Limit != nil && c.Limit.Identity() == d.Limit.Identity() {
 			return c
 		}
@@ -228,12 +227,13 @@ func tried(checks []tidegate.Check) bool {
 }
 
 const (
-	// wholeLimit is a limit that is used up, nearShare how much of it is near.
+	// wholeLimit stands for a limit that is used up, nearShare for the share from which on it is
+	// near.
 	wholeLimit = 1_000_000
 	nearShare  = wholeLimit / 2
 )
 
-// usedOf returns how much of a limit was used after an admitted request, in parts of wholeLimit.
+// usedOf returns how much of a limit was used after an admitted request, in units of 1/wholeLimit.
 func usedOf(d *tidegate.Decision) uint32 {
 	capacity := d.Limit.Capacity()
 	if capacity <= 0 || d.Remaining >= capacity {
