@@ -3,17 +3,17 @@ package tidegate
 import "time"
 
 // Decision is the answer to a request. It is about one limit: for a refusal, the
-// refusing limit with the longest RetryAfter; for an admission, the limit with the
-// least left in proportion to its capacity.
+// refusing limit that is Never, or else has the longest RetryAfter; for an admission,
+// the limit with the least left in proportion to its capacity.
 type Decision struct {
 	// OK: it may go ahead, after Wait.
 	OK bool
 	// Never: the cost is above the limit's capacity and can never fit, or the
-	// limit is an access rule.
+	// limit is an access rule, unless it sheds load; see [Limit.Sheds].
 	Never bool
 	// Soft: it is OK although it is above a limit that only marks; see [Marks].
 	Soft bool
-	// Queued: it waited in a queue before it was decided.
+	// Queued: it waited in a queue before this answer, which may be a refusal.
 	Queued bool
 	// Limit is the one that decided; nil when nothing limits the request.
 	Limit *Limit
@@ -22,7 +22,8 @@ type Decision struct {
 	// Remaining events that would still pass now: 0 when used up.
 	Remaining int64
 	// RetryAfter is, for a refusal, after how long the same request would pass if
-	// nothing else came: a moment earlier it would not. 0 when OK or Never.
+	// nothing else came: a moment earlier it would not. 0 when OK or Never. If Err is
+	// set or the limit sheds load, it is only a suggestion.
 	RetryAfter time.Duration
 	// ResetAfter is after how long nothing of the limit would be used any more, if nothing
 	// else came.
@@ -30,8 +31,9 @@ type Decision struct {
 	// Wait is how long an admitted request has to wait for its turn; 0 unless
 	// the check allowed a MaxWait.
 	Wait time.Duration
-	// Waited is how long a store has already let the request wait for its turn in a
-	// bucket, which was due at Receipt.At plus Waited.
+	// Waited is how long a store has already let the request wait for a turn in a
+	// bucket, counted from its charge: the turn was due at Receipt.At plus Waited. 0 if
+	// the request waited before it was charged.
 	Waited time.Duration
 	// Receipt says which charge this is about, and who decided.
 	Receipt Receipt
@@ -41,8 +43,8 @@ type Decision struct {
 }
 
 // Outranks reports whether d rather than other is what the caller should be
-// told about: a refusal before an admission, the longer wait of two refusals,
-// the smaller share left of two admissions.
+// told about: a refusal before an admission; of two refusals, one that is Never,
+// or else the longer wait; of two admissions, the smaller share left.
 func (d *Decision) Outranks(other *Decision) bool {
 	switch {
 	case other.Limit == nil || d.Limit == nil:

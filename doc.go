@@ -14,6 +14,6 @@
 // a set of rules.
 //
 // This package has the vocabulary that the rest of Tidegate shares and imports
-// only the standard library. It decides nothing itself: the arithmetic is in
-// internal/algo, the state in a Store, the rules of HTTP in httplimit.
+// only the standard library. The arithmetic is in internal/algo, the state in a
+// Store, the rules of HTTP in httplimit.
 package tidegate

@@ -34,7 +34,8 @@ func (c *call) left(now time.Time) time.Duration {
 	return left
 }
 
-// admit waits until a new request may be sent.
+// admit waits until a new request may be sent. It rejects one whose host is stopped for too long,
+// or refuses most requests.
 func (c *call) admit() error {
 	if err := c.awaitStop(); err != nil {
 		return err
@@ -61,8 +62,9 @@ func (c *call) awaitRedirect(res *http.Response) (*http.Response, error) {
 	return res, nil
 }
 
-// awaitStop waits until the stop of the host is over, and up to a tenth longer, so that waiting
-// calls do not resume all at once.
+// awaitStop waits until the time before which the server has asked for no requests, and up to a
+// tenth longer, so that waiting calls do not resume all at once. If that time is later than the
+// call may wait, it rejects the call at once.
 func (c *call) awaitStop() error {
 	for {
 		now := time.Now()
@@ -83,7 +85,7 @@ func (c *call) awaitStop() error {
 }
 
 // awaitTurn waits for the request's turn if little of a limit remains, then for a stop that may
-// have begun meanwhile.
+// have begun meanwhile. If the turn is later than the call may wait, the request is sent at once.
 func (c *call) awaitTurn() error {
 	now := time.Now()
 	wait := c.host.turn(now, c.left(now))
@@ -97,7 +99,7 @@ func (c *call) awaitTurn() error {
 	return c.awaitStop()
 }
 
-// await waits before another try.
+// await waits that long before another try, then for a stop and for the turn of the request.
 func (c *call) await(wait time.Duration) error {
 	if err := c.sleep(wait); err != nil {
 		return err
@@ -108,7 +110,8 @@ func (c *call) await(wait time.Duration) error {
 	return c.awaitTurn()
 }
 
-// classify decides whether the call is sent again after a try, and learns from the answer.
+// classify decides whether the call is sent again after a try. It records what the response says of
+// the host, and stops the host if a refusal names a time within MaxWait.
 func (c *call) classify(res *http.Response, err error) retryPlan {
 	if err != nil {
 		return c.classifyError(err)
@@ -151,8 +154,9 @@ func (c *call) classifyError(err error) retryPlan {
 // maxSpread caps the wait that a spread is computed from, so that its doublings fit a Duration.
 const maxSpread = 30 * 24 * time.Hour
 
-// plan returns whether a refused call is tried again, and when. limited says that the status is
-// 429: if it names a time, the retry does not use up the budget.
+// plan returns whether a call that was refused or failed is tried again, and when: after the wait
+// that r names, and a random spread. limited says that the status is 429: if r names a time, such a
+// retry does not use up the budget.
 func (c *call) plan(r refusal, limited bool, now time.Time) retryPlan {
 	if r.final || c.try >= c.t.maxTries() || !replayable(c.req) {
 		return retryPlan{}

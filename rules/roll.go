@@ -7,8 +7,8 @@ import (
 	"tidegate.dev/tidegate/internal/lang/route"
 )
 
-// roll finds orders by the identities of a request. Each order is indexed by one of its identities,
-// so the cost of a lookup does not depend on their number.
+// roll finds orders by the identities of a request. Each order is indexed by the value of one
+// identity, so a lookup tries only those with a value of the request, and those about everyone.
 type roll struct {
 	names    []rollName
 	everyone []*order // by rank, like all lists of orders
@@ -23,7 +23,7 @@ type rollName struct {
 	bits4, bits6 []int // lengths of the networks
 }
 
-// newRoll returns nil for no orders.
+// newRoll indexes orders, which are sorted by rank. It returns nil for none.
 func newRoll(orders []*order) *roll {
 	if len(orders) == 0 {
 		return nil
@@ -43,7 +43,8 @@ func newRoll(orders []*order) *roll {
 	return r
 }
 
-// rarest returns the identity of who that the fewest orders name.
+// rarest returns the holder in who with the value that the fewest orders name; nil if all of who
+// are everyone.
 func rarest(who []holder, crowds map[literal]int) *holder {
 	var best *holder
 	fewest := 0
@@ -130,7 +131,8 @@ func (n *rollName) findNetwork(addr netip.Addr, best *order, st *state, h *hit) 
 	return best
 }
 
-// firstHeld returns the first of orders that matches, or best if that takes precedence.
+// firstHeld returns the first of orders that matches and has not ended; best if there is none, or
+// if best has the lower rank.
 func firstHeld(orders []*order, best *order, st *state, h *hit) *order {
 	for _, o := range orders {
 		if best != nil && o.rank >= best.rank {
@@ -143,6 +145,7 @@ func firstHeld(orders []*order, best *order, st *state, h *hit) *order {
 	return best
 }
 
+// holds reports whether all of o.who match the request.
 func (o *order) holds(st *state, h *hit) bool {
 	for i := range o.who {
 		if !o.who[i].holds(st, h) {

@@ -42,7 +42,8 @@ func (s *Server) Stream(srv any, ss grpc.ServerStream, info *grpc.StreamServerIn
 }
 
 // serverStream adds the rate limit headers to the first thing that the handler sends.
-// A stream that ends before anything is sent has them in its trailer: see Unary.
+// A stream that ends before anything is sent has them in its trailer, because its client could
+// not retry by itself after headers.
 type serverStream struct {
 	grpc.ServerStream
 	call      *call
@@ -64,7 +65,7 @@ func (s *serverStream) SendMsg(m any) error {
 	return s.ServerStream.SendMsg(m)
 }
 
-// describe sets the rate limit headers, once.
+// describe sets the rate limit headers, once: in the trailer if headers have been sent already.
 func (s *serverStream) describe() {
 	if s.described.Load() || s.described.Swap(true) {
 		return
@@ -74,7 +75,7 @@ func (s *serverStream) describe() {
 	}
 }
 
-// countedStream is a serverStream that also charges each message that the client sends.
+// countedStream is a serverStream that also decides about each message that the client sends.
 type countedStream struct {
 	*serverStream
 	server  *Server
@@ -86,7 +87,7 @@ type countedStream struct {
 }
 
 // RecvMsg implements [grpc.ServerStream]. When the handler asks for the next message, it is done
-// with the previous one.
+// with the previous one. After a refusal it returns only that.
 func (s *countedStream) RecvMsg(m any) error {
 	s.hold(nil)
 	if refused := s.refused.Load(); refused != nil {
@@ -116,7 +117,8 @@ func (s *countedStream) hold(next visit) {
 	}
 }
 
-// admitMessage decides about a message, and lets it wait for up to Options.MessageWait.
+// admitMessage decides about a message. A refused one is decided again after its RetryAfter, for up
+// to Options.MessageWait in all; an admitted one waits for its turn, however long.
 func (s *Server) admitMessage(c *call, method string) (visit, *refusal) {
 	ctx := c.request.Context()
 	for left := s.o.MessageWait; ; {

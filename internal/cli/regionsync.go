@@ -42,7 +42,7 @@ Examples:
 	},
 }
 
-// syncRegions tells other regions until ctx ends.
+// syncRegions sends what is counted in this region to the others until ctx ends.
 func syncRegions(ctx context.Context, env Env, c config.Redis) int {
 	log := slog.New(slog.NewJSONHandler(env.Stderr, nil))
 	o := fleet.Options{

@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 )
 
-// hashed is a file with its name relative to the rule file or folder, so that machines that keep it
-// in different places get the same hash.
+// hashed is a file's hash with its name relative to the rule file or folder, so that machines that
+// keep it in different places get the same sum.
 type hashed struct {
 	name string
 	sum  [sha256.Size]byte
@@ -18,7 +18,7 @@ func newHashed(base, name string, text []byte) hashed {
 	return hashed{from(base, name), sha256.Sum256(text)}
 }
 
-// from is name as seen from the folder base.
+// from returns name relative to the folder base, with slashes; name itself if that is impossible.
 func from(base, name string) string {
 	rel, err := filepath.Rel(base, name)
 	if err != nil {
@@ -27,7 +27,7 @@ func from(base, name string) string {
 	return filepath.ToSlash(rel)
 }
 
-// sum stands for the content of all files together.
+// sum returns the hash of the names and contents of files, in their order.
 func sum(files []hashed) string {
 	h := sha256.New()
 	for _, f := range files {
@@ -36,7 +36,7 @@ func sum(files []hashed) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// joined is the hash of several layers; that of a single one is its own.
+// joined returns one hash for those of several layers; that of a single layer as it is.
 func joined(sums []string) string {
 	if len(sums) == 1 {
 		return sums[0]

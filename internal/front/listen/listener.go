@@ -10,8 +10,9 @@ import (
 	"time"
 )
 
-// listener counts connections. It goes on after every error but its end: an accept loop
-// that gives up when memory or files are short would be an attacker's success.
+// listener limits the connections that all listeners of its group have open together. It retries
+// after every error but one that ends the inner listener: an accept loop that gives up when memory
+// or files are short would be an attacker's success.
 type listener struct {
 	net.Listener
 	group  *Group
@@ -19,8 +20,8 @@ type listener struct {
 	once   sync.Once
 }
 
-// Accept returns some connections above the limit as well, marked as surplus, so that their
-// clients can be told. Above those, connections are closed without a word.
+// Accept returns up to Limits.Surplus connections above the limit as well, marked as surplus, so
+// that their clients can be told. Those beyond are closed without a word.
 func (l *listener) Accept() (net.Conn, error) {
 	limits := &l.group.o.Limits
 	for {
@@ -45,6 +46,7 @@ const (
 	maxBackoff   = time.Second
 )
 
+// accept returns the next connection of the inner listener; errors are those that end it.
 func (l *listener) accept() (net.Conn, error) {
 	for backoff := firstBackoff; ; backoff = min(2*backoff, maxBackoff) {
 		c, err := l.Listener.Accept()

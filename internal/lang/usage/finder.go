@@ -30,8 +30,8 @@ type source struct {
 	last string // "total_tokens"
 }
 
-// NewFinder returns a Finder for what visit depends on, nil if that is not in the response
-// body. visit may be nil.
+// NewFinder returns a Finder for the costs that visit needs from the response body, nil if it needs
+// none. visit may be nil.
 func NewFinder(visit *tidegate.Visit) *Finder {
 	var sources []source
 	for _, name := range visit.Sources() {
@@ -45,7 +45,7 @@ func NewFinder(visit *tidegate.Visit) *Finder {
 	return &Finder{visit, sources}
 }
 
-// FindInHeader tells visit the costs that the header of a response names. visit may be nil.
+// FindInHeader tells visit the costs that it needs from the header of a response. visit may be nil.
 func FindInHeader(visit *tidegate.Visit, h http.Header) {
 	for _, source := range visit.Sources() {
 		if name, ok := strings.CutPrefix(source, "response.header."); ok {
@@ -62,7 +62,8 @@ type bodyScanner interface {
 	end()          // there is no more
 }
 
-// Wrap returns the body of res, with a scanner if it may contain the cost.
+// Wrap returns the body of res, with a scanner if it is a stream of events or JSON that is not too
+// long. A compressed body is not scanned.
 func (s *Finder) Wrap(res *http.Response) io.ReadCloser {
 	if coding := res.Header.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
 		return res.Body
@@ -92,8 +93,8 @@ func (b *scannedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close ends what was read: a decoder of JSON reads no further than to the end of the document,
-// which may be before that of the body.
+// Close tells the scanner that the body has ended: a JSON decoder may stop at the end of the
+// document, before Read returns io.EOF.
 func (b *scannedBody) Close() error {
 	err := b.ReadCloser.Close()
 	b.show(nil, true)

@@ -20,7 +20,7 @@ type Service struct {
 	pb.UnimplementedTestServiceServer
 	// Handled is how many calls have reached a handler.
 	Handled atomic.Int64
-	// Do is called by every handler first; nil does nothing.
+	// Do is called by every handler first, which returns its error; nil does nothing.
 	Do func(ctx context.Context) error
 }
 
@@ -50,7 +50,7 @@ func (s *Service) StreamingOutputCall(_ *pb.StreamingOutputCallRequest, stream g
 	return nil
 }
 
-// StreamingInputCall counts messages.
+// StreamingInputCall returns the number of messages as AggregatedPayloadSize.
 func (s *Service) StreamingInputCall(stream grpc.ClientStreamingServer[pb.StreamingInputCallRequest, pb.StreamingInputCallResponse]) error {
 	if err := s.begin(stream.Context()); err != nil {
 		return err
@@ -93,7 +93,7 @@ func Serve(t testing.TB, s *Service, o ...grpc.ServerOption) string {
 	return Listen(t, server)
 }
 
-// Listen lets a server listen on a port of its own, and returns its address.
+// Listen serves server on a port of its own until the test ends, and returns its address.
 func Listen(t testing.TB, server *grpc.Server) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
