@@ -2,8 +2,8 @@
 // under the limits of somebody else's API.
 //
 // Start with [Transport], an http.RoundTripper for any http.Client. Its zero value waits as
-// long as a server asks for, retries what is worth a retry, and slows down before a limit
-// that the server's headers announce is used up:
+// long as a server asks for, up to [DefaultMaxWait], retries what is worth a retry, and slows
+// down before a limit that the server's headers announce is used up:
 //
 //	api := &http.Client{Transport: &client.Transport{}}
 //

@@ -6,7 +6,7 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// matchedCheck is a check and the entry of its rule.
+// matchedCheck is a check and the number of its rule's entry, by which checks are sorted.
 type matchedCheck struct {
 	entry int32
 	check tidegate.Check
@@ -14,7 +14,7 @@ type matchedCheck struct {
 
 // matchEach is Match for a path that can be read in several ways. Each reading is matched as if it
 // were the only one, with its own exemptions, conditions, branches and wildcards; the request is
-// held to all resulting checks, each once.
+// held to all resulting checks. Those of one counter become one, with the highest cost and floor.
 func (st *state) matchEach(dst []tidegate.Check) []tidegate.Check {
 	type counter struct {
 		limit *tidegate.Limit
@@ -55,10 +55,11 @@ func (st *state) matchEach(dst []tidegate.Check) []tidegate.Check {
 	return dst
 }
 
-// beforeRules is the entry of file-wide shedding, whose check comes before those of rules.
+// beforeRules stands for the entry of file-wide shedding, whose check comes before those of rules.
 const beforeRules = -1
 
-// turnTo switches to another reading of the path and forgets what was found in the previous one.
+// turnTo switches to another reading of the path and forgets what was found in the previous one. The
+// first reading, 0, forgets nothing: it comes first, or after turnBack.
 func (st *state) turnTo(way int) {
 	if st.way = way; way == 0 {
 		return

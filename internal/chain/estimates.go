@@ -8,7 +8,7 @@ import (
 )
 
 // Estimates holds, for each reservation that a layer decided by counters of its own, what the
-// layer needs to settle it. The zero value is ready to use.
+// layer needs to settle it. Times are by a clock of the layer. The zero value is ready to use.
 type Estimates[T any] struct {
 	mu  sync.Mutex
 	all map[tidegate.Handle]kept[T]
@@ -19,10 +19,12 @@ type kept[T any] struct {
 	expires time.Duration
 }
 
-// maxEstimates bounds how many are kept. Further reservations have to be refused.
+// maxEstimates is how many are kept. A layer refuses further reservations; a few that come at the
+// same time may pass.
 const maxEstimates = 1 << 16
 
-// Room reports whether one more can be kept.
+// Room reports whether one more can be kept; if there is no room, it first drops what has expired. A
+// layer asks before it decides a reservation.
 func (e *Estimates[T]) Room(now time.Duration) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -37,7 +39,7 @@ func (e *Estimates[T]) Room(now time.Duration) bool {
 	return len(e.all) < maxEstimates
 }
 
-// Keep keeps one until it expires.
+// Keep keeps one for Take until it expires. It does not check that there is room.
 func (e *Estimates[T]) Keep(h tidegate.Handle, one T, expires time.Duration) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -121,7 +121,7 @@ func (o *askOptions) run(ctx context.Context, env Env, args []string) int {
 	return exitOK
 }
 
-// question splits the URL, and leaves the path as it was written.
+// question returns what is asked. The path, with its query, stays as it was written.
 func (o *askOptions) question() asked {
 	d := &o.draft
 	host, path := "", "/"

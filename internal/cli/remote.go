@@ -23,7 +23,7 @@ import (
 	"tidegate.dev/tidegate/internal/lang/bounded"
 )
 
-// remote is a listener of a running server.
+// remote asks a listener of a running server. Call find first.
 type remote struct {
 	listener                  // the zero value is the admin listener
 	server, tokenFile, caFile string
@@ -42,11 +42,11 @@ type remote struct {
 // listener is one of the listeners of a server, and how operators name it.
 type listener struct {
 	name    string // "" means admin
-	env     string // what the names of environment variables begin with
-	example string
+	env     string // what the names of environment variables for address and token begin with
+	example string // address that is asked if the operator names none
 }
 
-// checkListener has no address unless the operator gives it one.
+// checkListener is off in a server unless its listen.check says otherwise.
 var checkListener = listener{"check", "TIDEGATE_CHECK_", "http://127.0.0.1:8081"}
 
 func (l listener) orAdmin() listener {

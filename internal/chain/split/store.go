@@ -1,6 +1,6 @@
-// Package split is the layer for limits whose terms say [tidegate.Split]: every instance of a
-// fleet has its share of the limit and counts by itself. The store below is never asked about
-// them, and decides all other limits.
+// Package split is the layer for limits whose terms say [tidegate.Split] and whose algorithm it
+// suits: every instance of a fleet has its share of the limit and counts by itself. The store below
+// is never asked about them, and decides all other limits.
 //
 //	checks ─┬─ split: members → question → own memory store
 //	        └─ others, if that admits: the Backend below
@@ -83,12 +83,13 @@ func New(inner chain.Backend, o Options) *Store {
 	return s
 }
 
-// Is reports whether a limit is counted in shares.
+// Is reports whether a limit is counted in shares: its terms say so, and its algorithm allows it.
 func Is(l *tidegate.Limit) bool {
 	return l != nil && l.Terms != nil && l.Terms.Handling.Consistency == tidegate.Split && tidegate.Split.Suits(l.Algorithm)
 }
 
-// now returns the time by both clocks. The steady one is about that of the memory store.
+// now returns the time by the steady clock, which is close to that of the memory store, and by the
+// wall clock.
 func (s *Store) now() moment {
 	if s.o.Now != nil {
 		t := algo.Instant(s.o.Now())
@@ -121,7 +122,8 @@ func (s *Store) Take(ctx context.Context, checks []tidegate.Check, n int) (tideg
 	return s.take(ctx, p, checks, n, s.Backend.Take)
 }
 
-// take decides checks, which p divides; rest is called for those of the store below.
+// take decides checks, which p divides. If the shares admit, rest decides those of the store below,
+// and what it does not grant is given back to the shares.
 func (s *Store) take(ctx context.Context, p *part, checks []tidegate.Check, n int, rest func(context.Context, []tidegate.Check, int) (tidegate.Decision, error)) (tidegate.Decision, error) {
 	if n < 1 || !valid(checks) {
 		return s.local.Take(ctx, checks, n) // says what is wrong
@@ -161,7 +163,7 @@ func (s *Store) countRejected(ctx context.Context, rest []tidegate.Check, n int)
 	}
 }
 
-// valid reports whether no store would return an error for checks.
+// valid reports whether checks have nothing in them for which a store returns an error.
 func valid(checks []tidegate.Check) bool {
 	for i := range checks {
 		c := &checks[i]

@@ -8,16 +8,20 @@ import (
 	"time"
 )
 
-// Deferred are the requests that rules keep for later. Errors become the answers; a [*Problem] has
-// more detail.
+// Deferred are the requests that rules keep for later. A dead one was given up. An error is answered
+// with its text: a [*Problem] as it is, any other with status 500.
 type Deferred interface {
-	// List returns at most n requests that match a question, oldest first.
+	// List returns at most n requests that match a question; those of one rule and state come
+	// oldest first.
 	List(ctx context.Context, q DeferredQuestion, n int) (DeferredList, error)
-	// Retry makes them due now; dead ones go to the end of their lines. It returns how many.
+	// Retry makes waiting requests due now; dead ones wait again, at the end of their lines. It
+	// returns how many it changed. Requests that are being sent, done or were dropped stay as they
+	// are; if q.ID names one of them, that is an error.
 	Retry(ctx context.Context, q DeferredQuestion) (int, error)
-	// Drop makes waiting requests dead, with that reason, and removes dead ones.
+	// Drop makes waiting requests dead, with that reason, and removes dead ones. It returns
+	// how many it changed, and leaves out others as Retry does.
 	Drop(ctx context.Context, q DeferredQuestion, reason string) (int, error)
-	// Drain stops keeping requests, or resumes it.
+	// Drain stops keeping new requests, or resumes it if on is false.
 	Drain(on bool) error
 }
 
@@ -28,17 +32,17 @@ type DeferredQuestion struct {
 	State string `json:"state,omitempty"` // waiting, trying, done or dead
 }
 
-// DeferredList is what is kept.
+// DeferredList is what is kept. Only Requests and More depend on the question.
 type DeferredList struct {
 	Waiting  int64             `json:"waiting"` // including those being sent
 	Done     int64             `json:"done"`
 	Dead     int64             `json:"dead"`
 	Bytes    int64             `json:"bytes"`
 	Max      int64             `json:"max_bytes"`
-	Draining bool              `json:"draining"` // no more requests are kept
+	Draining bool              `json:"draining"` // no new requests are kept
 	Problem  string            `json:"problem,omitempty"`
 	Requests []DeferredRequest `json:"requests"`
-	More     bool              `json:"more,omitempty"` // there are others
+	More     bool              `json:"more,omitempty"` // others match, too
 }
 
 // DeferredRequest is a deferred request. Its headers, body and query are not shown.
@@ -64,7 +68,7 @@ type DeferredRequest struct {
 // DeferredChange is the body of POST /deferred/retry, /deferred/drop and /deferred/drain.
 type DeferredChange struct {
 	DeferredQuestion
-	Reason string `json:"reason,omitempty"` // for operators
+	Reason string `json:"reason,omitempty"` // for operators; of a drop, also for who sent the requests
 	Off    bool   `json:"off,omitempty"`    // of a drain: keep requests again
 }
 
@@ -188,7 +192,7 @@ func (s *server) dropDeferred(r *http.Request) (any, deed, error) {
 	})
 }
 
-// drainDeferred stops keeping requests, or resumes it.
+// drainDeferred stops keeping new requests, or resumes it.
 func (s *server) drainDeferred(r *http.Request) (any, deed, error) {
 	return s.changeDeferred(r, "deferred drain", func(q *DeferredChange) (int, error) {
 		if q.DeferredQuestion != (DeferredQuestion{}) {

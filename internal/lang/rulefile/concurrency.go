@@ -8,7 +8,8 @@ import (
 
 const concurrencyHint = "write `concurrency: { slots: 20, lease: 30s }`"
 
-// concurrency reads how many may run at a time; nil when there is none.
+// concurrency reads `concurrency` of o; nil when there is none. After a mistake, which it reports,
+// the result lacks what could not be read.
 func (d *decoder) concurrency(o object) *Concurrency {
 	n := o.get("concurrency")
 	if n == nil {

@@ -24,12 +24,12 @@ type Label struct {
 
 // Bounds of a Label.
 const (
-	maxWho  = 256  // bytes of an author
-	maxWhy  = 2048 // bytes of a reason
-	maxText = 8 << 10
+	maxWho  = 256     // bytes of an author
+	maxWhy  = 2048    // bytes of a reason
+	maxText = 8 << 10 // bytes of the text
 )
 
-// String returns the label as it is kept.
+// String returns the label as it is kept, in JSON. It returns an error if the label is too long.
 func (l *Label) String() (string, error) {
 	switch {
 	case len(l.Author) > maxWho:
