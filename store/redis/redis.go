@@ -115,6 +115,7 @@ type Store struct {
 	onlyMulti     bool          // in tests: no script is nested
 	topology      topologyCache // of a cluster, or of shards
 	across        acrossCounts
+	returning     atomic.Int64 // returns that are tried again
 
 	compiled      sync.Map     // *tidegate.Limit → *compiledLimit
 	compiledCount atomic.Int64 // how many there are

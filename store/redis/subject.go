@@ -3,10 +3,13 @@ package redis
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/redis/rueidis"
 
 	"tidegate.dev/tidegate"
 )
@@ -161,11 +164,19 @@ func (s *Store) askRefused(ctx context.Context, subjects []*subject, copies int6
 	return nil
 }
 
-// returnTimeout is how long returns may take after their request was answered.
-const returnTimeout = time.Second
+const (
+	// returnTimeout bounds each try to return what was granted, after the request was answered.
+	returnTimeout = time.Second
+	// returnFor is for how long returns are tried again that a server did not run: about as long
+	// as a slot with many keys takes to move to another master.
+	returnFor = 10 * time.Second
+	// maxReturning bounds how many returns are tried again at the same time.
+	maxReturning = 1024
+	returnPause  = 10 * time.Millisecond // before the second try, doubled each time
+)
 
 // returnUnused returns what subjects granted beyond the copies that are kept. It waits for
-// that, but no longer than ctx.
+// the first try, but no longer than ctx.
 func (s *Store) returnUnused(ctx context.Context, subjects []*subject, kept int64) {
 	var changes []change
 	for _, sub := range subjects {
@@ -183,18 +194,53 @@ func (s *Store) returnUnused(ctx context.Context, subjects []*subject, kept int6
 	if len(changes) == 0 {
 		return
 	}
+	var tried sync.WaitGroup
+	for _, some := range byPlace(changes) {
+		tried.Add(1)
+		go s.returnTo(context.WithoutCancel(ctx), some, tried.Done)
+	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), returnTimeout)
-		defer cancel()
-		// If that fails, it stays charged.
-		_, _ = s.applyAll(ctx, changes)
+		tried.Wait()
 	}()
 	select {
 	case <-done:
 	case <-ctx.Done():
 	}
+}
+
+// returnTo makes changes in one place. If the server did not run the script, as when the slot has
+// begun to move to another master, it tries again. After any other failure it is not known
+// whether they were made, and what may not have been returned stays charged. tried is called
+// after the first try.
+func (s *Store) returnTo(ctx context.Context, changes []change, tried func()) {
+	again := s.tryReturn(ctx, changes)
+	tried()
+	if !again {
+		return
+	}
+	defer s.returning.Add(-1)
+	if s.returning.Add(1) > maxReturning {
+		return
+	}
+	for pause, until := returnPause, time.Now().Add(returnFor); again && time.Now().Before(until); pause *= 2 {
+		time.Sleep(pause)
+		again = s.tryReturn(ctx, changes)
+	}
+}
+
+// tryReturn reports whether changes are to be tried again.
+func (s *Store) tryReturn(ctx context.Context, changes []change) (again bool) {
+	ctx, cancel := context.WithTimeout(ctx, returnTimeout)
+	defer cancel()
+	_, _, err := s.apply(ctx, changes, recordAction{})
+	var refused *rueidis.RedisError
+	if !errors.As(err, &refused) {
+		return false
+	}
+	not, never := notRun(refused.Error())
+	return not && !never
 }
 
 // surplus returns the changes that give back what p got beyond the copies that are kept,
