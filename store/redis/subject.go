@@ -172,7 +172,9 @@ const (
 	returnFor = 10 * time.Second
 	// maxReturning bounds how many returns are tried again at the same time.
 	maxReturning = 1024
-	returnPause  = 10 * time.Millisecond // before the second try, doubled each time
+	// returnPause is the pause before the second try. It doubles each time, up to longestPause.
+	returnPause  = 10 * time.Millisecond
+	longestPause = time.Second
 )
 
 // returnUnused returns what subjects granted beyond the copies that are kept. It waits for
@@ -224,7 +226,7 @@ func (s *Store) returnTo(ctx context.Context, changes []change, tried func()) {
 	if s.returning.Add(1) > maxReturning {
 		return
 	}
-	for pause, until := returnPause, time.Now().Add(returnFor); again && time.Now().Before(until); pause *= 2 {
+	for pause, until := returnPause, time.Now().Add(returnFor); again && time.Now().Before(until); pause = min(2*pause, longestPause) {
 		time.Sleep(pause)
 		again = s.tryReturn(ctx, changes)
 	}
