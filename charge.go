@@ -9,7 +9,7 @@ import "context"
 type Charge struct {
 	gate    *Gate
 	held    *[]Check
-	checks  []Check // all that were made in held
+	checks  []Check // all checks of the request, in the memory of held
 	counted []Check
 	taken   taken
 }

@@ -11,7 +11,8 @@ type how struct {
 	settled bool // what may be given back is charged as settled as well; see Limit.Settled
 }
 
-// decide decides about r, and returns the checks that the store was asked about.
+// decide decides about r. counted are the checks without access rules: those that the store is asked
+// about, unless an access rule refuses.
 func (g *Gate) decide(ctx context.Context, r *Request, checks []Check, how how) (d Decision, counted []Check) {
 	counted, denied := splitAccess(checks)
 	switch {
@@ -28,8 +29,9 @@ func (g *Gate) decide(ctx context.Context, r *Request, checks []Check, how how) 
 	return d, counted
 }
 
-// splitAccess moves the access rules behind the counted checks. denied is the first enforced
-// access rule; a rule that sheds only if there is no other. nil means that none refuses.
+// splitAccess moves the checks of access rules behind the others, and returns the others. denied is
+// the limit of the first enforced access rule that does not shed; if there is none, of the first that
+// sheds; nil if no access rule refuses. Advisory access rules are marked as Over.
 func splitAccess(checks []Check) (counted []Check, denied *Limit) {
 	n := 0
 	for i := range checks {
@@ -99,8 +101,8 @@ func (g *Gate) askStore(ctx context.Context, checks []Check, record bool) (Decis
 	return store.Reserve(ctx, checks, ReserveTTL)
 }
 
-// waitedLimit returns the limit that a caller was waiting for when it left: the one with a
-// queue, or else the first that is enforced.
+// waitedLimit returns the limit that a caller was waiting for when it left: the first enforced one
+// that can make requests wait, or else the first enforced one; nil if there is none.
 func waitedLimit(checks []Check) (first *Limit) {
 	for i := range checks {
 		c := &checks[i]
@@ -160,8 +162,8 @@ const inFlightRetry = time.Second
 // block starts the block of the limit that has refused, and updates the times of d. A block that
 // has started is not prolonged. A caller is not blocked if it was refused because memory was
 // full, because its cost can never fit, or because requests in flight take up the limit. until is
-// the end of the grace that d holds for, or nil: if the block ends after it, RetryAfter is what the
-// limits admit then.
+// the end of the grace that d holds for, or nil: if the block ends after it, RetryAfter becomes the
+// time until the request would pass once that grace is over.
 func (g *Gate) block(ctx context.Context, checks []Check, d *Decision, until *graceEnd) {
 	if d.Never || d.Err != nil || d.Limit.Algorithm == Concurrency {
 		return

@@ -6,7 +6,8 @@ var (
 	// ErrFull is in Decision.Err when a store at its memory bound has no room for
 	// a new key, as its limit's OnFull asks.
 	ErrFull = errors.New("store is full of keys that are being held back")
-	// ErrLeaseLost is returned by Renew when a lease had run out.
+	// ErrLeaseLost is returned by Renew when a lease had run out, and by [Gate.Renew] for a
+	// ticket without slots.
 	ErrLeaseLost = errors.New("lease ran out before it was renewed")
 	// ErrSettled is returned by Settle when there is nothing to settle: done
 	// before, or its time is over.

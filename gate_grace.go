@@ -22,8 +22,9 @@ func concernsGrace(checks []Check, d *Decision) bool {
 }
 
 // giveWay returns the decision about checks when limits give way for a while; d is the store's
-// decision without that. It also prolongs the holds by which a grace ends. checks are left as they
-// were last put to the store. until is set if the decision is a refusal that holds only during a grace.
+// decision without that. It also prolongs the holds by which a grace ends. It leaves checks as they
+// were put to the store for the decision that it returns: limits that gave way only mark. until is set
+// if that decision is a refusal that holds only during a grace.
 func (g *Gate) giveWay(ctx context.Context, checks []Check, d Decision, how how) (_ Decision, until *graceEnd, err error) {
 	if !d.OK {
 		d, until, err = g.askAbove(ctx, checks, d, true, func(all []Check) (Decision, error) { return g.ask(ctx, all, how) })
@@ -37,23 +38,24 @@ func (g *Gate) giveWay(ctx context.Context, checks []Check, d Decision, how how)
 	return d, until, nil
 }
 
-// graceEnd is when a grace ends, and what is asked and refused from then on.
+// graceEnd says when a grace ends, and what a request is held to from then on.
 type graceEnd struct {
-	left    time.Duration
-	checks  []Check // as they are asked then
-	above   *Limit
-	refused Decision
+	left    time.Duration // until the end
+	checks  []Check       // of the request, as they were before a limit gave way
+	above   *Limit        // the limit that gives way
+	refused Decision      // the refusal by checks
 }
 
-// after returns the RetryAfter of a request that comes back when the grace is over.
+// after returns the RetryAfter, counted from now, of a request that does not pass before the grace is
+// over.
 func (e *graceEnd) after(ctx context.Context, g *Gate) time.Duration {
 	return g.untilNextGrace(ctx, e.checks, e.above, e.refused).RetryAfter
 }
 
 // askAbove asks again as long as the limit that refuses may give way; that limit then only marks. If
-// begin is set, a request that is admitted so begins the grace. The RetryAfter of a refusal is the
-// earlier of when the request would pass within its limits and when it would pass above them; until
-// is set in the latter case.
+// begin is set, a request that is admitted in this way begins the grace. The RetryAfter of a refusal
+// is the earlier of when the request would pass within its limits and when it would pass above them;
+// until is set in the latter case.
 func (g *Gate) askAbove(ctx context.Context, checks []Check, refused Decision, begin bool, ask func([]Check) (Decision, error)) (_ Decision, until *graceEnd, _ error) {
 	strict := slices.Clone(checks)
 	var begins []Check
@@ -115,8 +117,9 @@ const (
 	graceOpen                    // stay above the limit: a grace is under way
 )
 
-// graceOf returns the state of the key of c, and how long that lasts. If the store cannot tell,
-// nothing may pass above the limit.
+// graceOf returns the state of the key of c and, for graceOpen, how long the grace still lasts. left
+// has no limit for graceReady, and is 0 for graceOver. If the store cannot tell, nothing may pass above
+// the limit.
 func (g *Gate) graceOf(ctx context.Context, c *Check) (state graceState, left time.Duration) {
 	of := c.Limit.grace
 	look := []Check{{Key: c.Key, Limit: of.open}, {Key: c.Key, Limit: of.hold, Advisory: true}}
@@ -137,7 +140,7 @@ func (g *Gate) graceOf(ctx context.Context, c *Check) (state graceState, left ti
 func (g *Gate) untilNextGrace(ctx context.Context, checks []Check, above *Limit, d Decision) Decision {
 	held := slices.Clone(checks)
 	c := givesWay(held, above)
-	if c == nil || max(c.Cost, 1)+c.Floor <= 1 && !d.Never { // has room before it has had room for any time
+	if c == nil || max(c.Cost, 1)+c.Floor <= 1 && !d.Never { // it passes as soon as there is any room, before the next grace may begin
 		return d
 	}
 	hold, err := g.store.Take(ctx, []Check{{Key: c.Key, Limit: c.Limit.grace.hold}}, 1)
@@ -175,7 +178,7 @@ func (g *Gate) prolongHolds(ctx context.Context, checks []Check, d *Decision) {
 	}
 }
 
-// prolongHold is prolongHolds of a check, unless its limit has room.
+// prolongHold prolongs the hold of the limit of c, unless the limit has room and c was not over it.
 func prolongHold(ctx context.Context, store Store, c *Check) {
 	of := c.Limit.grace
 	room, err := store.Take(ctx, []Check{{Key: c.Key, Limit: of.marks, Floor: c.Floor}}, 1)

@@ -20,6 +20,8 @@ type holding struct {
 	renew  *time.Timer
 }
 
+// hold starts to renew the leases of slots that were taken with the receipt taken. When ctx ends, the
+// slots are freed.
 func hold(ctx context.Context, store Store, taken Receipt, slots []Check) *holding {
 	h := &holding{store: store, ctx: context.WithoutCancel(ctx), taken: taken, slots: slots}
 	h.mu.Lock()
@@ -29,7 +31,7 @@ func hold(ctx context.Context, store Store, taken Receipt, slots []Check) *holdi
 	return h
 }
 
-// every returns how often leases are renewed: a third of the shortest one.
+// every returns the time from one renewal to the next: a third of the shortest lease.
 func (h *holding) every() time.Duration {
 	shortest := h.slots[0].Limit.Period
 	for _, c := range h.slots[1:] {
@@ -46,7 +48,7 @@ func (h *holding) keepAliveLocked() {
 	}
 	every := h.every()
 	h.renew = time.AfterFunc(every, func() {
-		_ = renewer.Renew(h.ctx, h.taken, h.slots) // after an error the next one tries again
+		_ = renewer.Renew(h.ctx, h.taken, h.slots) // after an error, the next renewal tries again
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		if !h.freed {

@@ -19,7 +19,7 @@ type Spec struct {
 	Events int64
 	// Period, at least a millisecond and in whole microseconds. For
 	// Concurrency: the lease, after which a slot not renewed is free again.
-	// For Quota it is unused.
+	// For Quota it must be 0.
 	Period time.Duration
 	// Algorithm; the zero value is Auto.
 	Algorithm Algorithm

@@ -134,7 +134,7 @@ func (l *Limiter) takeVector(ctx context.Context, key string, cost int64, maxWai
 	}
 	d, err := l.store.Take(ctx, checks, 1)
 	for i := range checks {
-		checks[i].Key = "" // the pool must not keep what the key is part of
+		checks[i].Key = "" // the pool must not keep the memory that the key lies in
 	}
 	l.checks.Put(held)
 	return d, err

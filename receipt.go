@@ -31,8 +31,8 @@ type Receipt struct {
 	Lease uint32
 }
 
-// Copy returns the receipt of copy i of a request for several, by which the slots of that
-// copy are renewed and given back.
+// Copy returns the receipt of copy i of a request for several copies, by which the slots of
+// that copy are renewed and given back.
 func (r Receipt) Copy(i int64) Receipt {
 	if r.At += i; !r.Handle.IsZero() {
 		r.Handle = r.Handle.Copy(i)
@@ -60,7 +60,8 @@ func (r Receipt) IsLatest() bool { return r.At == -1 }
 type Apart struct {
 	// At is as Receipt.At, by the store's name for the part.
 	At map[string]int64
-	// Local has the counters that a layer in front of the store has charged in this process
-	// instead of the store: by that layer's names for them, how much later than Receipt.At.
+	// Local says of each counter that a layer in front of the store has charged in this
+	// process, and not in the store, how many ticks later than Receipt.At that was. The
+	// keys are that layer's names for the counters.
 	Local map[string]int64
 }

@@ -49,7 +49,7 @@ func (r *Request) Key(parts ...string) string {
 		r.keys, r.owner = make([]byte, 0, 4*MaxKey), r
 	}
 	start := len(r.keys)
-	// What an append moves elsewhere, the keys made before still hold.
+	// If this moves r.keys to new memory, the keys made before keep the old one.
 	r.keys = AppendKey(r.keys, parts...)
 	made := r.keys[start:]
 	return unsafe.String(unsafe.SliceData(made), len(made))

@@ -3,9 +3,9 @@ package tidegate
 import "time"
 
 // Terms are what a rule says about a limit beyond its numbers. They are not part of the limit's
-// identity, except that Split and Eventual limits have counters of their own; stores do not read
-// Terms. Front ends read Answer, a Gate acts on MaxOver and AtEnd, and the layers between a Gate and
-// its store read only Handling.
+// identity, except that Split and Eventual limits have counters of their own; stores read nothing of
+// them but Handling.Successor. Front ends read Answer, a Gate acts on MaxOver and AtEnd, and the
+// layers between a Gate and its store read only Handling.
 type Terms struct {
 	// Rule is the name of the rule that the limit belongs to.
 	Rule string

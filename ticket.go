@@ -60,8 +60,9 @@ func (g *Gate) issue(ctx context.Context, r *Request, settled bool) (Decision, *
 }
 
 // markRecorded marks the checks to be kept in one record: the first one that depends on how the
-// request ends, and those that depend on it in the same way. It returns which checks were marked
-// as estimates before; nil if there is nothing to record.
+// request ends, and those that depend on it in the same way. Of others that depend on it, it clears
+// the mark. It returns which of the checks that depend on it were marked as estimates before; nil if
+// there is nothing to record.
 func markRecorded(checks []Check) (estimates []bool) {
 	var first Check
 	for i := range checks {
@@ -122,8 +123,9 @@ func (t *Ticket) Holds() bool { return t != nil && len(t.slots) > 0 }
 
 // Settle ends the request of a ticket: it gives back what does not count by the outcome,
 // replaces estimates by the true cost, and releases the slots. It does so once: later calls,
-// and those after ReserveTTL, return ErrSettled. ErrElsewhere means that another process has
-// the counters. After any other error it may be called again.
+// and those after ReserveTTL, return ErrSettled. With a ticket that has only slots, every call does
+// what Release does. ErrElsewhere means that another process has the counters. After any other error
+// it may be called again.
 func (g *Gate) Settle(ctx context.Context, t *Ticket, o Outcome) error {
 	if t == nil {
 		return nil
@@ -144,7 +146,8 @@ func (g *Gate) Settle(ctx context.Context, t *Ticket, o Outcome) error {
 	return v.end(o, t.recorded)
 }
 
-// Renew prolongs the leases of the slots of a ticket; see [Renewer].
+// Renew prolongs the leases of the slots of a ticket; see [Renewer]. It returns ErrLeaseLost if one
+// has run out, or the ticket has no slots.
 func (g *Gate) Renew(ctx context.Context, t *Ticket) error {
 	renewer, ok := g.store.(Renewer)
 	switch {

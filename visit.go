@@ -95,8 +95,8 @@ func (v *Visit) Detach() {
 	}
 }
 
-// RenewEvery returns how often the leases of the slots are renewed while they are
-// held; 0 when there are none.
+// RenewEvery returns the time from one renewal of the leases of the slots to the next,
+// while they are held; 0 when there are none.
 func (v *Visit) RenewEvery() time.Duration {
 	if !v.Holds() {
 		return 0
@@ -201,7 +201,7 @@ func (v *Visit) end(o Outcome, recorded []Check) error {
 	return err
 }
 
-// settle adds to p the change by which what stays charged of c counts in Limit.Settled.
+// settle adds to p the change that makes Limit.Settled count what stays charged of c.
 func (v *Visit) settle(p *pending, c *Check, o Outcome) {
 	if !c.unsettled() {
 		return
@@ -219,7 +219,8 @@ type pending struct {
 	err     error
 }
 
-// change changes what c was charged to cost.
+// change makes cost the charge of c: it adds the difference to p.changes or, to give back turns of a
+// leaky bucket, calls the store at once.
 func (p *pending) change(v *Visit, c Check, cost int64) {
 	c.Cost = cost - c.Cost
 	switch {

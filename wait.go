@@ -92,7 +92,7 @@ type taken struct {
 	oneBucket bool // at most one of the limits is a bucket, so that the wait is its own
 }
 
-// newTaken returns the receipt of d, which granted checks.
+// newTaken returns what d, which granted checks, has charged.
 func newTaken(d *Decision, checks []Check) taken {
 	buckets := 0
 	for i := range checks {

@@ -12,8 +12,9 @@ import (
 const (
 	// maxDelay is the longest time that is read from a header; longer ones become this.
 	maxDelay = 10 * 366 * 24 * time.Hour
-	// Numbers from these on are a time since 1970, in seconds or milliseconds: as a delay they
-	// would be longer than maxDelay.
+	// Numbers from minEpoch and from minEpochMillis on are a time since 1970, in seconds and in
+	// milliseconds: as a delay they would be longer than maxDelay. From maxEpochMillis on they
+	// are a delay again.
 	minEpoch, minEpochMillis, maxEpochMillis = 4e8, 4e11, 1e16
 	// longOver: a number that would be a moment further in the past than this is a delay.
 	longOver = 24 * time.Hour

@@ -82,6 +82,7 @@ func (s *healthWatch) turned(h node.Health) {
 	s.lookLocked()
 }
 
+// now returns the current health.
 func (s *healthWatch) now() Health {
 	s.mu.Lock()
 	defer s.mu.Unlock()

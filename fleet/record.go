@@ -149,7 +149,7 @@ func defaultName() string {
 
 const modulePath = "tidegate.dev/tidegate"
 
-// defaultVersion is that of this module, as far as the build knows it.
+// defaultVersion is the version of this module; "" if the build does not know it.
 func defaultVersion() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

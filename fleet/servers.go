@@ -104,6 +104,7 @@ func (e *servers) warnings() (all []string) {
 	return all
 }
 
+// total returns how many keys were evicted since Open, as far as is known.
 func (e *servers) total() int64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -155,7 +155,8 @@ func (f headerStyle) combined(h http.Header, d *tidegate.Decision, p *policy, kn
 	}
 }
 
-// at formats the time that is after the decision by so much, as the style asks.
+// at formats the instant of the decision plus after, as the style asks: as seconds from the decision or
+// as Unix time.
 func (f headerStyle) at(cached *cachedValue, d *tidegate.Decision, after time.Duration) string {
 	if f.reset == ResetEpoch {
 		return strconv.FormatInt(epoch(d, after, time.Now()), 10)
@@ -203,7 +204,7 @@ func ceilSeconds(d time.Duration) int64 {
 	return max(s, 0)
 }
 
-// epoch returns the Unix time in seconds that is after the decision by so much. It counts from
+// epoch returns the instant of the decision plus after, as Unix time in seconds. It counts from
 // the store's time of the decision: the clock of this process, read a moment later, would
 // sometimes show the last instant of a window as the next second. The store's time is not used
 // if it differs from the wall clock, as after a suspend.

@@ -6,10 +6,10 @@
 //	lim := tidegate.New(memory.New(), tidegate.PerMinute(100))
 //	http.Handle("/api/", httplimit.Limit(lim, httplimit.IP())(api))
 //
-// A refused request is answered with 429, Retry-After and a problem+json body, a
-// call of gRPC with the status of gRPC for that;
-// the answer to every decided request carries the RateLimit fields of the IETF. [Options] changes
-// that. [Gate] does the same for a [tidegate.Gate], where rules say who and what.
+// A refused request is answered with 429, Retry-After and a problem+json body; a refused
+// gRPC call gets the gRPC status RESOURCE_EXHAUSTED. The answer to every request that a limit
+// has decided carries the RateLimit fields of the IETF. [Options] changes that. [Gate] does the
+// same for a [tidegate.Gate], where rules say who is counted and for what.
 //
 // The package decides nothing itself: the numbers in the headers are those of
 // the one Decision that admitted or refused the request. It is not a

@@ -9,7 +9,7 @@ import (
 
 // Front has the parts of the middleware, for front ends that answer on behalf of another
 // server: what to ask about a request, how to describe the decision, and how to refuse.
-// It does not use Options.OnDecision and Options.Fate. [Options.Front] makes one.
+// It does not use Options.OnDecision, OnRefusal and Fate. [Options.Front] makes one.
 type Front struct {
 	o     Options
 	known policies

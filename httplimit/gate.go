@@ -17,9 +17,13 @@ func Gate(gate *tidegate.Gate) func(http.Handler) http.Handler { return Options{
 //
 //	ip                the client's address by ClientIP, as a key: IPv6 by /64
 //	ip /24 /48        the same by these prefix lengths for IPv4 and IPv6
+//	addr              the client's whole address
 //	header NAME       a header, believed only from a trusted proxy: see ClientIP
 //	client header NAME  a header, from anyone: the client chooses the value
 //	cookie NAME, query NAME, path {NAME}
+//	body.NAME         a value of a JSON body or a form of up to 64 KiB
+//	basic.user        the user name of basic authentication
+//	tls.client_cn     the common name of the client's verified certificate
 //	route             the pattern of the ServeMux that called this middleware, if one did
 //
 // An empty value counts as missing. So do two different values of one name, be they

@@ -24,7 +24,7 @@ type Options struct {
 	RetryJitter float64
 	// ClientIP says which address is the client's. The zero value takes the
 	// peer of the connection and believes no header. Limit uses it for requests
-	// without a key, Gate for the attributes "ip" and "header".
+	// without a key, Gate for the attributes "ip", "addr" and "header".
 	ClientIP ClientIP
 	// Missing is what Limit does with a request without a key; the zero value
 	// counts it by its client's address.

@@ -67,7 +67,8 @@ type problem struct {
 }
 
 // refuse answers a refused request. It leaves out Retry-After if trying again would not
-// help: the cost can never fit, or the key is missing. A gRPC call gets a gRPC status,
+// help: the cost can never fit, an access rule that does not shed load refuses, or the key is
+// missing. A gRPC call gets a gRPC status,
 // unless Options.Render is set.
 func (o *Options) refuse(w http.ResponseWriter, r *http.Request, d *tidegate.Decision, p *policy, known *policies) {
 	if o.Render == nil && isGRPC(r) {

@@ -25,8 +25,8 @@ func newAlike() alike {
 	}
 }
 
-// policies are what most rules inherit from the defaults of the file, and how all of them answer
-// refusals.
+// policies are the settings that most rules inherit from the defaults of the file, and what the
+// file says about all answers.
 type policies struct {
 	onStoreFailure tidegate.FailMode
 	onFull         tidegate.OnFull
@@ -57,7 +57,7 @@ type subjectKey struct {
 	missingSet bool
 }
 
-// subjectOf returns what w counts by; false means that there are too many ways to find it.
+// subjectOf returns what w counts by; false means that it has more than maxScopes scopes.
 func (c *compiler) subjectOf(w *rulefile.Rule) (*subject, bool) {
 	key := subjectKey{perText(w.Per), w.Missing, w.MissingSaid}
 	if had := c.alike.subjects[key]; had != nil && len(w.Known) == 0 {
@@ -94,7 +94,7 @@ type limitKey struct {
 	auto bool
 }
 
-// fewLimits is how many limits a list has at most to be shared; longer ones are seldom equal.
+// fewLimits is the length of the longest lists that are shared; longer ones are seldom equal.
 const fewLimits = 3
 
 // terms returns t with shared limits. Those have no position: no message points at limits without

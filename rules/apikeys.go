@@ -41,7 +41,7 @@ var keyReasonTexts = [keyReasons]string{"unknown", "too_long"}
 // KeyTable is what a file of keys says; see [APIKeys.Read].
 type KeyTable struct{ table *apikey.Table }
 
-// Len is how many keys there are.
+// Len returns the number of keys.
 func (t *KeyTable) Len() int { return t.table.Len() }
 
 // KeyChange is what became different when keys were put in force, by their names.
@@ -76,7 +76,7 @@ func (k *APIKeys) Swap(t *KeyTable) KeyChange {
 	return KeyChange(apikey.Compare(was, t.table))
 }
 
-// Len is how many keys are in force.
+// Len returns how many keys are in force; 0 before the first Load.
 func (k *APIKeys) Len() int {
 	if t := k.table.Load(); t != nil {
 		return t.Len()
@@ -90,7 +90,8 @@ type keySource struct {
 	from apikey.From
 }
 
-// newKeys reads the file, unless that was done before.
+// newKeys returns where requests have API keys, and reads the file unless that was done before. It
+// returns nil if no keys are configured, and, with a problem added, if they cannot be used.
 func (c *compiler) newKeys() *keySource {
 	k := c.config.Trust.APIKeys
 	if k == nil {
@@ -116,8 +117,8 @@ func (c *compiler) newKeys() *keySource {
 	return &keySource{k, from}
 }
 
-// apiKey is an attribute of the request's API key, or its name; "" if there is no key or
-// nobody knows it.
+// apiKey returns an attribute of the request's API key or, if attribute is "", the name of the key;
+// "" if the request has no key, or one that is not in the file.
 func (st *state) apiKey(attribute string) string {
 	if !st.keyKnown {
 		st.keyKnown = true
@@ -132,7 +133,8 @@ func (st *state) apiKey(attribute string) string {
 	return st.keyRow.Attribute(attribute)
 }
 
-// lookUpKey finds the key of the request in those that are in force now.
+// lookUpKey finds the request's key among those in force; nil if there is none. It counts keys that
+// are rejected.
 func (st *state) lookUpKey() *apikey.Row {
 	k := st.set.keys
 	key := st.keyText()
@@ -151,7 +153,8 @@ func (st *state) lookUpKey() *apikey.Row {
 	return row
 }
 
-// keyText is the API key as the request has it; "" if it has none, or two.
+// keyText returns the API key as the request has it; "" if it has none, or two that
+// differ.
 func (st *state) keyText() string {
 	if st.set.keys == nil {
 		return ""

@@ -21,7 +21,8 @@ type Change struct {
 	Why string `json:"why,omitempty"`
 	// Gone is a tier, a table row or a branch that no longer exists, and Who is the requests that
 	// it was for. Limit is what they are held to now, Was what they were held to, and Counted says
-	// what happens to their counts.
+	// what happens to their counts. If Gone and Limit are "", Who is what a rule newly counts apart
+	// or together, so that its counters start empty.
 	Gone    string `json:"gone,omitempty"`
 	Who     string `json:"who,omitempty"`
 	Counted string `json:"counted,omitempty"`

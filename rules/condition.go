@@ -9,7 +9,7 @@ import (
 	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
-// condition is what a when or unless requires of one identity: that one of its tests passes.
+// condition is what a when or unless requires of one identity: at least one of its tests passes.
 type condition struct {
 	id              *identity
 	absent, present bool                // having no value, or any, is enough
@@ -23,7 +23,8 @@ type condition struct {
 	text            string // the tests, as they were written
 }
 
-// fewLiterals is up to how many literals comparing one by one is faster than hashing.
+// fewLiterals is the largest number of literals for which comparing one by one is faster than
+// hashing.
 const fewLiterals = 8
 
 // conditions hold when all of them do; an empty list always holds.

@@ -13,7 +13,8 @@ type Config struct {
 	// Glob finds the files that `include` names by a pattern; nil means
 	// filepath.Glob.
 	Glob func(pattern string) ([]string, error)
-	// Now is the clock for `until` and for the lifetime of tokens; nil means time.Now.
+	// Now is the clock for `until`, for the lifetime of tokens, for how long replaced limits still
+	// count, and for the pace of `shed`; nil means time.Now.
 	Now func() time.Time
 	// IgnoreCase is for upstreams that take paths in any case: patterns, conditions on
 	// the path and what is counted by it then do so, too.

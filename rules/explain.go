@@ -95,7 +95,7 @@ type SubjectPart struct {
 
 // ExplainedCheck is one check that the request is held to by a rule.
 type ExplainedCheck struct {
-	Role      string `json:"role"`  // decides, marks, tries, blocks
+	Role      string `json:"role"`  // decides, marks, tries, blocks, sheds
 	Limit     string `json:"limit"` // 100/1m0s sub_windows
 	Algorithm string `json:"algorithm"`
 	Scope     string `json:"scope,omitempty"`

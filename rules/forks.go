@@ -12,7 +12,7 @@ type forkIndex struct {
 	branches map[string][]int32 // in order
 }
 
-// fewForks is up to how many branches testing one by one is faster than a lookup.
+// fewForks is the largest number of branches for which testing one by one is faster than a lookup.
 const fewForks = 8
 
 func newForks(branches []plan) forks {
@@ -60,8 +60,8 @@ func (r *rule) plan(st *state, h *hit) *plan {
 	return &r.plans[1+first]
 }
 
-// firstOf returns the first of branches that holds, if it comes before the branch before; otherwise
-// it returns before.
+// firstOf returns the first of branches that holds and has not expired, if its index is below
+// before; otherwise it returns before.
 func (r *rule) firstOf(branches []int32, before int32, st *state, h *hit) int32 {
 	for _, b := range branches {
 		if b >= before {

@@ -58,9 +58,9 @@ func (s *succession) add(c Change) {
 
 const keptAll = "keep what they have used"
 
-// kept says whether requests of the plan was keep what they have used now that the plan now holds
-// for them. before is the plan that now replaces. A limit with another algorithm or period has new
-// counters.
+// kept says whether requests that move from the plan `was` to the plan `now` keep what they have
+// used. before is the plan of the earlier rules that `now` replaces: a limit with another algorithm
+// or period has new counters, which continue those of before.
 func kept(was, now, before *counters) string {
 	has := func(p *counters, identity string) bool {
 		return slices.ContainsFunc(p.at(0), func(c counter) bool { return c.limit.Identity() == identity })
@@ -167,7 +167,7 @@ func (c *counters) text() string {
 	return strings.Join(all, " and ")
 }
 
-// regroup reports values that are now counted together, or apart, and were not before.
+// regroup reports values that were counted apart and are now counted together, or the reverse.
 func (s *succession) regroup(old, a *account) {
 	for _, name := range slices.Sorted(maps.Keys(a.Rows)) {
 		had, ok := old.Rows[name]

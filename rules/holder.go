@@ -13,11 +13,11 @@ import (
 	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
-// holder is one identity of those that a measure is about.
+// holder is one of the identities that a measure names, with the value that requests must have.
 type holder struct {
 	id       *identity
 	everyone bool
-	texts    []string     // the value of id, in each spelling
+	texts    []string     // the value in each spelling, and an address as it is counted
 	network  netip.Prefix // also all addresses in it; unmapped
 	fold     bool         // values are compared without their case
 }
@@ -64,7 +64,7 @@ func (st *state) peek(id *identity, h *hit) (value, bool) {
 	return v, v.there
 }
 
-// who compiles the identities that m is about.
+// who compiles the identities that m names. It leaves out those with problems.
 func (c *measureCompiler) who(m *Measure) []holder {
 	switch {
 	case len(m.As) == 0:

@@ -41,8 +41,8 @@ type entry struct {
 	exempt   *rulefile.Exempt // nil means a rule or a class
 }
 
-// fewRefs is up to how many entries that require a value testing one by one is faster than a
-// lookup.
+// fewRefs is the largest number of entries requiring a value of one identity for which testing one
+// by one is faster than a lookup.
 const fewRefs = 4
 
 // newIndex returns the index of entries, with the patterns of each.

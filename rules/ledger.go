@@ -132,8 +132,8 @@ func (g *whenUnless) text() string {
 	return b.String()
 }
 
-// times returns what of says about each counter of the rule, by identity: the longest of all limits
-// that share it.
+// times returns the longest time that of returns for the limits that share a counter, for each
+// counter of the rule, by identity.
 func (r *rule) times(of func(l *tidegate.Limit, maxWait time.Duration) time.Duration) map[string]time.Duration {
 	times := make(map[string]time.Duration)
 	add := func(l *tidegate.Limit, maxWait time.Duration) {
@@ -150,8 +150,8 @@ func (r *rule) times(of func(l *tidegate.Limit, maxWait time.Duration) time.Dura
 	return times
 }
 
-// eachLimit calls f for the limits of the plan, with how far ahead they are booked. If the number
-// of a limit comes from the caller, it calls f for the smallest and the largest.
+// eachLimit calls f for the limits of the plan, with how far ahead they are booked. If a number of
+// a limit comes from the caller, it calls f for the fallback, the smallest and the largest.
 func (p *plan) eachLimit(f func(l *tidegate.Limit, maxWait time.Duration)) {
 	for _, by := range [][][]item{p.decides, p.tries} {
 		for _, items := range by {
@@ -180,8 +180,8 @@ func (c *counter) text() string {
 	return text
 }
 
-// class is what a limit counts, slots or events, and its scope. A counter can continue only in one
-// of its class.
+// class returns what the limit counts, slots or events, and its scope. A counter can only be
+// replaced by one of its class.
 func (c *counter) class() string {
 	if c.limit.Algorithm == tidegate.Concurrency {
 		return "slots " + c.limit.Scope
@@ -189,7 +189,8 @@ func (c *counter) class() string {
 	return "events " + c.limit.Scope
 }
 
-// each returns the limits of the counter: one for every first day if that depends on the caller.
+// each returns the limits of the counter: limit itself and, if the first day depends on the caller,
+// one for each day.
 func (c *counter) each() []*tidegate.Limit {
 	all := []*tidegate.Limit{c.limit}
 	for day := 1; c.anchored && day <= 31; day++ {

@@ -206,7 +206,7 @@ const nominalScope = "#nominal"
 // isNominal reports whether l is a nominal limit, whether it marks or decides for a while.
 func isNominal(l *tidegate.Limit) bool { return strings.HasSuffix(l.Scope, nominalScope) }
 
-// under makes the nominal limit below a ceiling.
+// under makes the nominal limit below a ceiling, and sets nominal, strict and timed of h.
 func (l *limiter) under(h *held, spec tidegate.Spec, scope string, as role, over *rulefile.Over) (err error) {
 	scope += nominalScope
 	// A limit that never decides does not give way either.

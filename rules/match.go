@@ -7,7 +7,7 @@ import (
 	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
-// hit is a rule or an exemption whose pattern matches a request, and its status.
+// hit is a class, an exemption or a rule whose pattern matches a request, and its status.
 type hit struct {
 	ref
 	route  int32 // index in state.routes; -1 means that it has no pattern

@@ -41,7 +41,8 @@ type Measure struct {
 type MeasureKind string
 
 const (
-	// Ban refuses every request.
+	// Ban refuses every request of the callers or, if the Measure names a rule, those that the rule
+	// applies to.
 	Ban MeasureKind = "ban"
 	// Override replaces the limits of a rule.
 	Override MeasureKind = "override"
@@ -50,7 +51,7 @@ const (
 // BanRule is the rule name under which refusals by bans without a rule are counted.
 const BanRule = "(ban)"
 
-// Who returns the callers that the measure is about, as in "tenant=acme, user=42".
+// Who returns a description of the callers that the measure is about: "tenant=acme, user=42".
 func (m *Measure) Who() string {
 	if _, all := m.As["everyone"]; all && len(m.As) == 1 {
 		return "everyone"
@@ -110,7 +111,7 @@ func (p *MeasureProblem) text() string {
 // MeasureProblems are all problems of one measure.
 type MeasureProblems []MeasureProblem
 
-// Error has one problem in each line.
+// Error returns all problems, one per line.
 func (ps MeasureProblems) Error() string {
 	lines := make([]string, len(ps))
 	for i := range ps {

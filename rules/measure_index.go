@@ -8,7 +8,7 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// compareOrders sorts orders by precedence: more specific ones first, then later ones.
+// compareOrders compares orders by precedence: more specific ones come first, then later ones.
 func compareOrders(a, b *order) int {
 	return cmp.Or(
 		cmp.Compare(len(b.who), len(a.who)),
@@ -47,8 +47,9 @@ type measures struct {
 // ruleMeasures are the measures about one rule.
 type ruleMeasures struct{ bans, overrides *roll }
 
-// compileMeasures returns nil if no measure is in force. before are the measures that were in force
-// until now.
+// compileMeasures compiles those of all that have not ended. It returns nil if none can be in
+// force, and the problems of those that cannot. before are the measures that were in force until
+// now.
 func compileMeasures(s *Set, all []Measure, now time.Time, before *measures) (*measures, []MeasureProblem) {
 	c := newMeasureCompiler(s, before)
 	var orders []*order

@@ -101,8 +101,8 @@ func (o *order) check() tidegate.Check {
 	return tidegate.Check{Key: o.key, Limit: o.limit, Cost: 1}
 }
 
-// lookForBan looks for a ban of the rule of h that matches the request. It counts if the rule is
-// about the request, even if the request is exempt or an identity is missing.
+// lookForBan looks for a ban that names the rule of h and matches the request. A ban also refuses
+// requests to which the rule does not apply because they are exempt or lack an identity.
 func (st *state) lookForBan(h *hit) {
 	switch h.status {
 	case applies, refuses, exempted, skipped:

@@ -45,7 +45,7 @@ func (s *Set) countOn(before *Set) {
 	}
 }
 
-// Rejected is how often an invalid credential was presented.
+// Rejected is how often credentials of one kind were rejected for one reason.
 type Rejected struct {
 	Kind     string // token or api_key
 	Reason   string // expired, unknown, …

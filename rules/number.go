@@ -7,7 +7,7 @@ import (
 )
 
 // parseNumber parses a number in a request: 1000, -3, 12.5 (which becomes 13, since a cost is in
-// whole events), 1e3. Beyond an int64 it returns the largest.
+// whole events), 1e3. For a number beyond an int64 it returns the largest or the smallest one.
 func parseNumber(s string) (int64, bool) {
 	if n, ok := parseDigits(s); ok {
 		return n, true

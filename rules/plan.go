@@ -99,7 +99,8 @@ func told(items []item) *tidegate.Limit {
 	return nil
 }
 
-// tooMany counts the limits of a plan, and reports once if they are too many.
+// tooMany counts the limits of t for one scope, and reports whether the file has made too many by
+// then. It adds the error only once.
 func (p *planner) tooMany(t rulefile.Terms) bool {
 	before := p.compiler.limits
 	p.compiler.limits++

@@ -119,7 +119,7 @@ func renumber(spec *tidegate.Spec, old, successor *tidegate.Limit) {
 	}
 }
 
-// scaled returns events·own/other, rounded up.
+// scaled returns events·own/other, rounded up; math.MaxInt64 if it is larger than that.
 func scaled(events int64, own, other time.Duration) int64 {
 	hi, lo := bits.Mul64(uint64(events), uint64(own))
 	lo, carry := bits.Add64(lo, uint64(other-1), 0)

@@ -14,7 +14,8 @@ type matchedCheck struct {
 
 // matchEach is Match for a path that can be read in several ways. Each reading is matched as if it
 // were the only one, with its own exemptions, conditions, branches and wildcards; the request is
-// held to all resulting checks. Those of one counter become one, with the highest cost and floor.
+// held to all resulting checks. Those of one limit and key become one, with the highest cost and
+// floor.
 func (st *state) matchEach(dst []tidegate.Check) []tidegate.Check {
 	type counter struct {
 		limit *tidegate.Limit

@@ -11,9 +11,9 @@ import (
 // Sample is a request that a pattern of a rule matches.
 type Sample struct{ Method, Host, Path string }
 
-// Samples returns a request for every pattern of the rules, each once: together they match all
-// rules, as far as that depends on the path. Rules that count by the path or a part of it are left
-// out, since real requests have other values there.
+// Samples returns a request for every pattern of the rules that limit, each once. Rules that are
+// disabled or deny are left out, and those that count by the path or a part of it, since real
+// requests have other values there.
 func (s *Set) Samples() []Sample {
 	var all []Sample
 	seen := make(map[Sample]bool)

@@ -92,8 +92,7 @@ func headersOf(ids *identities, keys *keySource) map[string]bool {
 func (s *Set) Files() []string { return slices.Clone(s.files) }
 
 // LayerFiles returns the files of each layer, in the order in which they were read. Unlike Files,
-// it has only files of rules, without the keys that verify tokens.
-// among them.
+// it returns only files of rules, without the keys that verify tokens.
 func (s *Set) LayerFiles() [][]string { return s.layers }
 
 // Warnings returns the problems of the rules that do not prevent their use.

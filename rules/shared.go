@@ -9,8 +9,9 @@ import (
 	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
-// explainShared says how so many instances share the counter of a check; 0 means that the file does
-// not say how many. It says nothing if the rule does not.
+// explainShared sets Consistency and Shared of x: how the instances of a fleet share the counter.
+// It leaves them empty if the rule is strict or says nothing. instances is how many the file says
+// there are; 0 means that it does not say.
 func (r *rule) explainShared(x *ExplainedCheck, instances int) {
 	l := x.Check.Limit
 	if r.deny || l.Terms.Role == tidegate.Blocks {

@@ -130,7 +130,8 @@ func (s *shedder) text() string {
 // most returns the level at which everything that may be shed is shed.
 func (s *shedder) most() int { return s.ranks * shedSteps }
 
-// check returns the check of a request, if it is shed.
+// check returns the check that sheds a request or, if the shedding or the rule is only tried, marks
+// it; shed is false if the level does not reach the request.
 func (s *shedder) check(st *state, key string, try bool) (c tidegate.Check, shed bool) {
 	steps := s.look()
 	if steps == 0 {
@@ -153,8 +154,8 @@ func (s *shedder) check(st *state, key string, try bool) (c tidegate.Check, shed
 	return tidegate.Check{Key: key, Limit: s.refuse[above-1], Cost: 1}, true
 }
 
-// countShed counts the request for those that shed it, unless one of checks is an access rule that
-// refuses it: that takes precedence.
+// countShed counts the request for each shedder that sheds it, unless one of checks is an access
+// rule that refuses it: that takes precedence.
 func (st *state) countShed(checks []tidegate.Check) {
 	for i := range checks {
 		if c := &checks[i]; c.Limit != nil && c.Limit.Algorithm == tidegate.Deny && !c.Advisory && !c.Limit.Sheds() {

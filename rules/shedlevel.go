@@ -12,7 +12,7 @@ const (
 	// level waits twice as long, up to shedMost.
 	shedProbe = 10 * time.Second
 	shedMost  = time.Minute
-	// shedNear is the share of its bound from which on a signal is near it.
+	// shedNear is the share of its bound above which a signal is near it.
 	shedNear = 0.9
 	// shedSteps is how many steps it takes to shed a class.
 	shedSteps = 10
@@ -54,9 +54,9 @@ type shedLevel struct {
 	started           bool          // whether step was called before
 }
 
-// step returns the level after an evaluation of the signals, which may come at any time and as
-// often as it likes. most is the level at which everything that may be shed is shed. If step was
-// not called for a while, there were no requests: the level has fallen as if the signals were calm.
+// step returns the level after an evaluation of the signals; it may be called at any time and at
+// any rate. most is the level at which everything that may be shed is shed. If step was not called
+// for a while, there were no requests: the level falls as if the signals had been calm.
 func (l shedLevel) step(now time.Duration, s strain, most int) shedLevel {
 	if idle := now - l.looked; !l.started || idle >= shedDown {
 		steps := 0

@@ -27,7 +27,7 @@ type state struct {
 	ban      *order    // of a rule that was examined; nil means that there is none
 	quiet    bool      // missing values are not counted
 
-	class  int32 // in the current reading; -1 means that there are no classes
+	class  int32 // in the current reading; -1 means none
 	exempt int32 // the entry that exempts the request; -1 means that none does
 
 	shedBy []*shedder // the shedders that shed the request
@@ -96,7 +96,8 @@ func (st *state) done() {
 	st.set.states.Put(st)
 }
 
-// find returns the value of an identity; h is the rule that needs it.
+// find returns the value of an identity; h is the rule that needs it, nil if none does. The result
+// is false if the value is missing.
 func (st *state) find(id *identity, h *hit) (value, bool) {
 	if id.local {
 		v := st.look(id, h)

@@ -20,7 +20,7 @@ type part struct {
 	missing  rulefile.Missing
 	variants int // number of sources, plus one for the address as a fallback
 	// rows are the values that are counted apart; nil means all. Every other value is counted as
-	// other, and so is a missing one.
+	// other, and so is a missing one, unless the rule refuses or skips requests without it.
 	rows  map[string]struct{}
 	other string
 }

@@ -26,7 +26,7 @@ type vary struct {
 // choose the number must not fill the memory.
 const maxVaried = 1024
 
-// of returns the limit for the request.
+// of returns the limit for the request: otherwise if it has no number, or one that is ignored.
 func (v *vary) of(st *state, h *hit) *held {
 	found, ok := st.find(v.id, h)
 	if !ok {
@@ -64,7 +64,8 @@ func (v *vary) get(n int64) *held {
 	return &made
 }
 
-// newVary also makes the limits for 1 and most, to check that they are valid.
+// newVary returns a vary that makes its limits with makes. The error is about the limits for 1 and
+// most, which it makes to check that they are valid.
 func newVary(id *identity, most int64, clamp bool, otherwise held, makes func(n int64) (held, error)) (*vary, error) {
 	v := &vary{id: id, most: most, clamp: clamp, otherwise: &otherwise, make: makes}
 	v.made.Store(&map[int64]*held{})

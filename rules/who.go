@@ -28,7 +28,7 @@ func (l *Live) Who(r *tidegate.Request) map[string]string {
 	return who
 }
 
-// brought reports whether callers have a value from s in all their requests.
+// brought reports whether callers send the value of s in all their requests.
 func (s *source) brought() bool {
 	switch s.kind {
 	case rulefile.SourceJWT, rulefile.SourceJWTUnverified, rulefile.SourceAPIKey, rulefile.SourceBasicUser, rulefile.SourceTLSClientCN,
@@ -38,7 +38,8 @@ func (s *source) brought() bool {
 	return false
 }
 
-// callers returns the identities that rules count by and that have such a source.
+// callers returns the identities that rules count by and that have a source whose value callers
+// send in all their requests.
 func (s *Set) callers() []*identity {
 	s.whoOnce.Do(func() {
 		seen := make(map[*identity]bool)

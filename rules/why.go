@@ -82,7 +82,8 @@ func conditionText(c *rulefile.Condition) string {
 	return strings.Join(all, " or ")
 }
 
-// whyMissing says what the request does not show: that a header or token was sent but not believed.
+// whyMissing says why id is missing if the request does not show it: a header, token or key was
+// sent but not believed, or lacks the value. It returns "" if nothing was sent.
 func (st *state) whyMissing(id *identity) string {
 	for i := range id.sources {
 		if s := &id.sources[i]; s.kind == rulefile.SourceHeader {
@@ -144,7 +145,8 @@ func (st *state) explainMissed(i int) ExplainedRule {
 	return x
 }
 
-// matches finds the first pattern of the hit's entry that matches the request.
+// matches reports whether the request matches the entry of h, and sets pattern and route of h to
+// the first pattern that matches. An entry without patterns matches every request.
 func (st *state) matches(h *hit) bool {
 	patterns := st.set.entries[h.entry].patterns
 	for j, text := range patterns {
@@ -157,7 +159,7 @@ func (st *state) matches(h *hit) bool {
 	return len(patterns) == 0
 }
 
-// try matches a single pattern.
+// try appends a hit to hits if the pattern p alone matches the request.
 func (st *state) try(p route.Pattern, hits []route.Hit) []route.Hit {
 	one := route.New()
 	one.IgnoreCase = st.set.config.IgnoreCase

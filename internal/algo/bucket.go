@@ -6,7 +6,7 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// maxAhead bounds, in ticks, how far beyond its burst waiters can book a bucket ahead.
+// maxAhead bounds, in ticks, how far ahead waiters can book a token bucket, beyond its burst.
 const maxAhead = int64(time.Hour/time.Microsecond) * Micro
 
 // maxRefill is the longest that a bucket may take to refill, in ticks.
@@ -85,9 +85,9 @@ func (l *BucketLaw) advance(s Bucket, now int64) (kept Bucket, at, level int64) 
 	return l.state(now, level), now, level
 }
 
-// decideAt returns the instant at which to decide. If the clock was set back to before s was
-// written, that is when s was written, if the step is smaller than the time of a burst;
-// otherwise s is moved to now and keeps its level. Neither refills anything.
+// decideAt returns the instant at which to decide, and the state then. The instant is now, unless the
+// clock was set back to before s was written: after a step of at most Tau, it is the instant at which
+// s was written; after a longer one, s is moved to now and keeps its level. Neither refills anything.
 func (l *BucketLaw) decideAt(s Bucket, now int64) (kept Bucket, at int64) {
 	ahead := s.Written - now
 	switch {
@@ -305,8 +305,8 @@ func Successor(l *tidegate.Limit) *tidegate.Limit {
 	return next
 }
 
-// Follow returns s, a state of l, with at least as many events used as other, a state of the law
-// before; at most all of them.
+// Follow returns s with at least as many events used as in other, or with all of them used if l has
+// fewer. s is a state of l, other one of the law before.
 func (l *BucketLaw) Follow(s Bucket, now int64, before *BucketLaw, other Bucket) Bucket {
 	_, _, used := before.advance(other, now)
 	least := min(mulDivCeil(used, l.Em, before.Em), l.Tau)

@@ -19,7 +19,8 @@ func NewCounterLaw(l *tidegate.Limit) CounterLaw {
 	return CounterLaw{Events: l.Events, Brim: l.Events, limit: l}
 }
 
-// advance brings s to now, which lies in span, and returns the period's end in ticks.
+// advance brings s to now, which lies in span, and returns the end, in ticks, of the period that it
+// then counts. If s is ahead by at most a period, it stays in its own period.
 func (l *CounterLaw) advance(s Counter, span Span, now int64) (Counter, int64) {
 	switch ahead := s.Start*Micro - now; {
 	case s.Start < span.Start || s.Count == 0:

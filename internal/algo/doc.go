@@ -43,7 +43,7 @@ type Verdict struct {
 	Granted   int64 // copies; all of Copies for a peek that would pass
 	Remaining int64 // events that would still pass
 	Reset     int64 // until the key is as good as new
-	Delay     int64 // Wait if granted, Retry if not; Never if the cost is above the capacity
+	Delay     int64 // Wait if granted, Retry if not; Never if the cost is above the capacity less the floor
 }
 
 // Wait returns how long it is until the first granted copy may go ahead.
@@ -62,5 +62,5 @@ func (v Verdict) Retry() int64 {
 	return v.Delay
 }
 
-// Never reports whether the cost is above the capacity.
+// Never reports whether the cost is above the capacity less the floor.
 func (v Verdict) Never() bool { return v.Delay == Never }

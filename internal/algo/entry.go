@@ -4,13 +4,13 @@ package algo
 // record. The zero Entry stands for an empty record.
 type Entry struct {
 	Stamp, Count int64
-	Parts        int64 // as of the record
+	Parts        int64 // as Record.Parts returns it
 }
 
-// EntryWords is the size of a record with room for one entry.
+// EntryWords is the size of a record with room for one entry, in words.
 const EntryWords = RunsHeader + 1
 
-// Record returns e as a record in words, which are all zero.
+// Record returns e as a record stored in words, which must be all zero.
 func (e Entry) Record(words *[EntryWords]uint64) Record {
 	r := Record{first: words[:], size: EntryWords}
 	if e.Count == 0 {
@@ -41,7 +41,8 @@ func (r *Record) Entry() (e Entry, ok bool) {
 	return e, true
 }
 
-// SpendEntry is Spend for a record of one entry. It is not ok for a log, in which another event is
+// SpendEntry is Spend for a record of one entry, but leaves it to the caller to add cost to the
+// entry. If ok is false, call Take instead. It is never ok for a log, because there another event is
 // mostly another entry.
 func (l *RunsLaw) SpendEntry(e Entry, now, cost int64) (left, reset, at int64, ok bool) {
 	if l.exact() || e.Parts != l.parts.Parts || cost > l.log.Brim {

@@ -12,10 +12,10 @@ func (l *BucketLaw) SetFloor(floor int64) {
 // SetFloor makes l leave floor events.
 func (l *CounterLaw) SetFloor(floor int64) { l.Brim = lessFloor(l.Events, floor) }
 
-// SetFloor leaves floor events.
+// SetFloor makes l leave floor events.
 func (l *SlidingLaw) SetFloor(floor int64) { l.Brim = lessFloor(l.Events, floor) }
 
-// SetFloor leaves floor events.
+// SetFloor makes l leave floor events.
 func (l *RunsLaw) SetFloor(floor int64) {
 	l.log.Brim = lessFloor(l.log.Events, floor)
 	l.parts.Brim = lessFloor(l.parts.Events, floor)
@@ -24,4 +24,5 @@ func (l *RunsLaw) SetFloor(floor int64) {
 // SetFloor makes l leave floor slots.
 func (l *LeaseLaw) SetFloor(floor int64) { l.Brim = lessFloor(l.Slots, floor) }
 
+// lessFloor returns all less floor, or 0 if that is negative. A negative floor counts as 0.
 func lessFloor(all, floor int64) int64 { return max(0, all-max(0, floor)) }

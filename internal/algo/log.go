@@ -14,8 +14,8 @@ type LogLaw struct {
 	CountRejected bool  // refused events are stamped as well
 }
 
-// logBits leaves 49 bits for µs (17 years) and 15 for a count of up to twice
-// tidegate.MaxLogEvents.
+// logBits is how many of the 63 bits of an entry hold its count, of up to twice
+// tidegate.MaxLogEvents. The other 48 hold the µs since the base, up to 8 years.
 const logBits = 15
 
 var logShape = runPacking{bits: logBits}

@@ -18,8 +18,8 @@ type PartsLaw struct {
 	scale
 }
 
-// partsBits leaves 34 bits for part numbers and 30 for a count of up to twice
-// tidegate.MaxCount.
+// partsBits is how many of the 63 bits of an entry hold its count, of up to twice
+// tidegate.MaxCount. The other 33 hold the number of the part, less the base.
 const partsBits = 30
 
 var partsShape = runPacking{bits: partsBits}

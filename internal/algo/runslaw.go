@@ -27,8 +27,9 @@ func NewRunsLaw(l *tidegate.Limit) RunsLaw {
 	return RunsLaw{log: LogLaw{Events: l.Events, Brim: l.Events, Period: int64(l.Period / time.Microsecond)}, parts: NewPartsLaw(l)}
 }
 
-// WithEvents returns the law of the same windows that admits n events, for merging counts of
-// instances that may have a higher limit.
+// WithEvents returns a law of the same windows whose Force charges as much as that of a limit of n
+// events, for merging counts of instances that may have a higher limit. Take admits no more than
+// before.
 func (l *RunsLaw) WithEvents(n int64) RunsLaw {
 	other := *l
 	other.log.Events, other.parts.Events = n, n

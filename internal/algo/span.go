@@ -37,7 +37,7 @@ func floorMod(a, b int64) int64 {
 	}
 }
 
-// SpanAt returns the period of a fixed window or quota that contains the instant now, in ticks.
+// SpanAt returns the period of a fixed window or quota that contains now, which is in ticks.
 func SpanAt(l *tidegate.Limit, now int64) Span {
 	us := now / Micro
 	if l.Algorithm == tidegate.Quota {
@@ -115,9 +115,9 @@ func anchored(y int, m time.Month, anchor int) date {
 	return date{y, m, min(anchor, last)}
 }
 
-// firstInstant returns the µs at which the local date becomes day or later, by binary
-// search over the seconds around it. If that happens twice, because the clock is turned
-// back just after midnight, it always finds the same of the two.
+// firstInstant returns the instant, in µs, at which the local date becomes day or later, by binary
+// search over the seconds around it. If the date becomes day twice, because the clock is turned
+// back just after midnight, it always finds the same of the two instants.
 func firstInstant(day date, loc *time.Location) int64 {
 	around := day.utc().Unix()
 	lo, hi := around-36*3600, around+36*3600

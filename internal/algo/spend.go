@@ -1,8 +1,8 @@
 package algo
 
-// The functions here are fast paths of Take, for nearly everything that a law is asked: one
-// copy, without waiting, by a state that was written under this law and is not of another
-// time. They compute what Take does without an Ask and a Verdict, and without dividing.
+// The functions here are fast paths of Take for the most common ask: one copy that costs at least
+// one event, without waiting, from a current state that was written under this law. They compute
+// what Take does without an Ask and a Verdict, and mostly without dividing.
 
 // Spend is Take for a token bucket. It returns the level afterwards, which a refusal does not
 // change. If sure is false, call Take instead.
@@ -31,8 +31,8 @@ func (l *CounterLaw) Spend(count, cost int64) (left int64, ok bool) {
 	return left, left >= 0
 }
 
-// Spend is Take for counts of the current window. It returns how many events are left, and in how
-// long all have left the view. If ok is false, call Take instead.
+// Spend is Take for counts of the current window. It returns how many events remain, and the time
+// until none of the used ones counts any more. If ok is false, call Take instead.
 func (l *SlidingLaw) Spend(s Sliding, now, cost int64) (left, reset int64, ok bool) {
 	start := s.Window * l.Period
 	off := now/Micro - start
@@ -57,10 +57,10 @@ const (
 	TooFull                 // there would be room in a larger record
 )
 
-// Spend is Take for a record. It returns how many events are left, in how long all have left the
-// window, and the instant at which it has charged: later than now if another caller has charged r
-// since now was read. It changes r only if the result is Spent and charge is set; without charge it
-// returns what it would do.
+// Spend is Take for a record. It returns how many events remain, the time until none of the used ones
+// counts any more, and the instant at which it has charged: later than now if another caller has
+// charged r since now was read. It changes r only if the result is Spent and charge is set; without
+// charge it returns what it would do.
 func (l *RunsLaw) Spend(r Runs, now, cost int64, charge bool) (left, reset, at int64, s Spending) {
 	ring := r.Get(1)
 	if uint32(ring) == 0 || int64(ring>>48) != l.parts.Parts || cost > l.log.Brim {

@@ -9,7 +9,7 @@ import (
 )
 
 // AnswerBy is the context of a caller that needs an answer by a given time. At that time a layer
-// with a fallback answers by it, even if the layer's own deadline is later: the caller is still
+// that has a fallback lets it decide, even if the layer's own deadline is later: the caller is still
 // there. The timer starts when somebody first waits, so a store that answers at once needs none.
 // End it with Stop.
 type AnswerBy struct {

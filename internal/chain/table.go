@@ -23,8 +23,8 @@ type Table interface {
 	// is no longer open.
 	Ask(ctx context.Context, id, text string) error
 	Question(ctx context.Context, id string) (string, error)
-	// Answer adds an answer to an open question. Answers returns its answers but for the first
-	// from, as many as one reply has room for.
+	// Answer adds an answer to an open question. Answers skips the
+	// first from answers and returns the others, as many as one reply has room for.
 	Answer(ctx context.Context, id, text string) error
 	Answers(ctx context.Context, id string, from int) ([]string, error)
 

@@ -53,7 +53,7 @@ type Tally struct {
 // TallyPart is a window, or a part of one, and how many events it has.
 type TallyPart struct {
 	Start int64 // µs since the Unix epoch: its name
-	End   int64 // when it stops to matter to decisions, in µs since the Unix epoch; 0 in answers
+	End   int64 // when it ceases to matter to decisions, in µs since the Unix epoch; 0 in answers
 	Count int64
 	// Abroad is how many of Count were counted in other regions; set in answers only.
 	Abroad int64

@@ -16,7 +16,7 @@ func boundaryBurst(p *pass) {
 	})
 }
 
-// eachLimit calls f with every limit of every rule and branch.
+// eachLimit calls f with every limit of every rule and branch, except those of disabled rules.
 func (p *pass) eachLimit(f func(*rulefile.Rule, rulefile.Limit)) {
 	p.eachTerms(func(r *rulefile.Rule, t rulefile.Terms) {
 		if t.Limits == nil {
@@ -28,7 +28,7 @@ func (p *pass) eachLimit(f func(*rulefile.Rule, rulefile.Limit)) {
 	})
 }
 
-// eachTerms calls f with the terms of every rule and of each of its branches.
+// eachTerms calls f with the terms of every rule that is not disabled, and of each of its branches.
 func (p *pass) eachTerms(f func(*rulefile.Rule, rulefile.Terms)) {
 	for _, r := range p.file.Rules {
 		if r.Mode == rulefile.Disabled {

@@ -25,7 +25,7 @@ func (e effort) severity() diag.Severity {
 	return diag.Error
 }
 
-// guessable is below which length a value is more likely a word than a secret.
+// guessable is the length below which a value is more likely a word than a secret.
 const guessable = 16
 
 // claim is a way to make conditions hold by what the caller says, or leaves out.

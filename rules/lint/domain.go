@@ -55,7 +55,7 @@ func domainWaivers(f *domainfile.File) []rulefile.Waiver {
 	return all
 }
 
-// levels calls f for each list of descriptors, with the descriptors above it.
+// levels calls f for each list of descriptors, beside, with the descriptors above it, path.
 func (p *pass) levels(f func(domain *domainfile.Domain, path, beside []*domainfile.Descriptor)) {
 	if p.domains == nil {
 		return

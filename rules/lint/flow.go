@@ -148,8 +148,8 @@ func knownLimits(t rulefile.Terms) []knownLimit {
 	return all
 }
 
-// pairs calls f with every two limits that are charged together, in the rule's own terms and in
-// each branch that has limits; a may keep b from being reached.
+// pairs calls f with every two limits that are charged together, of which a admits so little that b
+// never refuses. It looks at the rule's own terms and at each branch that has limits.
 func (p *pass) pairs(r *rulefile.Rule, f func(a, b knownLimit)) {
 	each := func(t rulefile.Terms) {
 		if raised(t.Over) || t.Cost != nil && t.Cost.Settle != "" {

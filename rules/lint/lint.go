@@ -39,7 +39,7 @@ type Check struct {
 	run     func(*pass)
 }
 
-// Checks are all there are, those about escape first.
+// Checks lists all checks, those about escape first.
 var Checks = []Check{
 	check("escapable-route", "every limit on a route can be escaped by omitting or inventing a value", escapableRoute),
 	check("invented-key", "a rule counts per a value that the caller can invent, and the only other limit is one for everyone", inventedKey),
@@ -199,7 +199,7 @@ type pass struct {
 	file    *rulefile.File   // without branches that have ended
 	now     time.Time
 	doors   []rules.Door
-	quotas  bool   // whether the quota service is one of them
+	quotas  bool   // see Options.Quotas
 	trust   *Trust // nil means unknown
 	check   string // the current one
 	steps   int    // comparisons that it may still make

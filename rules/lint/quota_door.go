@@ -9,7 +9,7 @@ import (
 	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
-// quotaDoor finds rules that Envoy's quota service cannot divide, and therefore denies.
+// quotaDoor finds limits that Envoy's quota service cannot divide; it denies what they limit.
 func quotaDoor(p *pass) {
 	if p.partly = !p.quotas; p.partly {
 		return

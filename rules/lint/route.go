@@ -80,8 +80,8 @@ func (p *pass) over(s shape) []*rulefile.Rule {
 	return rules
 }
 
-// methods returns the methods to try on a path: an invented one and, if rules are about methods,
-// the common ones and theirs.
+// methods returns the methods to try on a path: "", which is an invented one, and, if rules are
+// about methods, the common ones and theirs.
 func (p *pass) methods(rules []*rulefile.Rule) []string {
 	var named []string
 	cares := false
@@ -131,7 +131,7 @@ func (a at) pins(s rulefile.Source) bool {
 	return false
 }
 
-// seen returns rt with the pattern of r that holds for all of it.
+// seen returns rt with the first pattern of r that holds for all of it; false if none does.
 func (p *pass) seen(r *rulefile.Rule, rt *route) (at, bool) {
 	p.step(1 + len(p.shapes[r]))
 	i := slices.IndexFunc(p.shapes[r], func(s shape) bool { return s.contains(rt.shape) })

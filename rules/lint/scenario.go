@@ -83,7 +83,7 @@ func namesOf(r *rulefile.Rule) []string {
 	return names
 }
 
-// find returns which source the value of a name comes from in scenario w.
+// find returns the source that the value of name comes from in scenario w; false if it is missing.
 func (p *pass) find(name string, a at, w scenario) (rulefile.Source, bool) {
 	for _, s := range p.sources(name) {
 		switch controlOf(s, a.route) {

@@ -60,7 +60,7 @@ func (p *pass) claimedUnless(r *rulefile.Rule) {
 	}
 }
 
-// says reports whether own holds for a source of name: whether the caller may choose the value.
+// says reports whether own is true for one of the sources of name.
 func (p *pass) says(name string, own func(rulefile.Source) bool) bool {
 	for _, s := range p.sources(name) {
 		if own(s) {
@@ -70,7 +70,7 @@ func (p *pass) says(name string, own func(rulefile.Source) bool) bool {
 	return false
 }
 
-// generous reports whether b admits more than t, in whose place it stands.
+// generous reports whether b, which replaces t, admits more than t.
 func generous(t, b rulefile.Terms) bool {
 	if b.Limits != nil && t.Limits != nil && !t.Limits.Unlimited {
 		if b.Limits.Unlimited {

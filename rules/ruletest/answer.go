@@ -25,7 +25,7 @@ type Answer struct {
 	Body    string      `json:"body,omitempty"`
 }
 
-// String is the answer as HTTP writes it, with the fields in the order of their names.
+// String returns the answer as HTTP writes it, with the headers sorted by name.
 func (a *Answer) String() string {
 	var b strings.Builder
 	if a.Header.Get("Grpc-Status") != "" {

@@ -15,7 +15,7 @@ import (
 
 // File is a test file.
 type File struct {
-	Name  string // as it was asked for
+	Name  string // as passed to Read
 	Rules string // the rule file or folder under test, relative to the working directory
 	// Layers are the files and folders under test that are joined: Rules alone, or several, whose
 	// names Rules joins with commas.

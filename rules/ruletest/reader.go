@@ -29,7 +29,7 @@ func line(lines []string, n int) string {
 	return strings.TrimRight(lines[n-1], "\r")
 }
 
-// field reads the value of one field.
+// field is a known field of a map, and how its value is read.
 type field struct {
 	name string
 	may  shape // what the value may be, for [Schema]

@@ -38,7 +38,7 @@ type Failure struct {
 	Why     []string `json:"why"`
 }
 
-// Failed is how many cases failed.
+// Failed returns how many cases failed.
 func (r *Report) Failed() (n int) {
 	for _, c := range r.Cases {
 		if len(c.Failures) > 0 {

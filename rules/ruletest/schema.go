@@ -13,7 +13,8 @@ const SchemaID = "https://tidegate.dev/schema/tests.json"
 // everyMap is a test file with a map of each kind.
 const everyMap = "rules: rules.yaml\ncases: [{ steps: [{ request: GET /, response: { status: 200 }, want: ok }] }]\n"
 
-// needs are the required fields of each map: one of these sets.
+// needs has, for each map with required fields, the sets of them: a map must have all fields of one
+// set.
 var needs = map[string][][]string{
 	"a test file": {{"rules", "cases"}},
 	"a case":      {{"steps"}},
@@ -67,7 +68,7 @@ func one(what string) shape {
 	return func() map[string]any { return map[string]any{"$ref": "#/$defs/" + defName(what)} }
 }
 
-// some describes such a map or a list of them.
+// some describes a map of that kind, or a list of such maps.
 func some(what string) shape { return func() map[string]any { return oneOrMore(one(what)()) } }
 
 func oneOrMore(item map[string]any) map[string]any {

@@ -10,7 +10,7 @@ import (
 	"tidegate.dev/tidegate/internal/lang/describe"
 )
 
-// step sends the requests of one step and compares the outcomes.
+// step sends the requests of one step and compares the outcomes. It stops at the first difference.
 func (r *running) step(ctx context.Context, s *step) {
 	if !r.knows(s) {
 		return

@@ -41,7 +41,8 @@ func (r *running) admit(v *tidegate.Visit, s *step, wait time.Duration) {
 	r.visits = slices.Insert(r.visits, at, busy)
 }
 
-// advance moves the clock to an instant after the start, and ends the visits that end before it.
+// advance moves the clock to at, counted from the start of the case, and ends the visits that end
+// by then.
 func (r *running) advance(ctx context.Context, at time.Duration) {
 	until := r.clock.start.Add(at)
 	for len(r.visits) > 0 && !r.visits[0].ends.After(until) {

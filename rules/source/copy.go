@@ -25,7 +25,7 @@ type copies struct {
 	openStart    bool
 	none         func() error       // puts empty rules in force
 	told         string             // the last error that was logged
-	saved        map[string]*Bundle // by layer
+	saved        map[string]*Bundle // what this process last wrote to folder, by layer
 }
 
 // savedBundle is a Bundle as it is written.

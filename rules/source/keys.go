@@ -87,7 +87,7 @@ func logKeys(log *slog.Logger, keys *rules.APIKeys, c rules.KeyChange, set *rule
 	}
 }
 
-// some returns the first of many texts.
+// some joins the first maxChanges of texts, and says how many more there are.
 func some(texts []string) string {
 	if more := len(texts) - maxChanges; more > 0 {
 		return strings.Join(texts[:maxChanges], ", ") + fmt.Sprintf(" and %d more", more)

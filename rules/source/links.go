@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// mostLinks is where the kernel gives up as well.
+// mostLinks bounds the links that are followed on a path; the kernel follows as many.
 const mostLinks = 40
 
 // folders returns the directories in which a change can make name refer to something else: the one

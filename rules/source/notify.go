@@ -32,7 +32,8 @@ func newNotifier(log *slog.Logger, on bool) *notifier {
 	return n
 }
 
-// events and errors return nil, which is never ready, if the kernel is not asked.
+// events returns the channel of changes. Like that of errors, it is nil, which is never ready, if
+// only polling is used.
 func (n *notifier) events() <-chan fsnotify.Event {
 	if n.fs == nil {
 		return nil

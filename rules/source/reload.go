@@ -173,7 +173,7 @@ func (r *reloader) run(ctx context.Context) {
 	}
 }
 
-// stirred reports whether the files differ from the last reading.
+// stirred reports whether the bundles or the files on disk differ from the last reading.
 func (r *reloader) stirred() bool { return r.hasArrived() || r.stirredOnDisk() }
 
 // hasArrived reports whether there is a bundle that was not read yet.
@@ -197,7 +197,8 @@ func (r *reloader) stirredOnDisk() bool {
 	return changed
 }
 
-// step handles the current state of the files. again is after how long to call it once more.
+// step reads the files if they have changed, and accepts a reading that is not doubtful, or has
+// been for long enough. again is after how long to call step again; 0 means that it need not be.
 func (r *reloader) step(now time.Time) (again time.Duration) {
 	if r.stirred() {
 		r.last = r.readAll()

@@ -54,7 +54,8 @@ type Options struct {
 	// OnReload is called after other rules came into force.
 	OnReload func(old, new *rules.Set)
 	// OnError is called once for everything that could not be put in force, with a
-	// *rules.LoadError. None of these functions may call Close.
+	// *rules.LoadError or, while Open lets an origin have no rules yet, with the reason why it has
+	// none. None of these functions may call Close.
 	OnError func(error)
 
 	// Copy is a folder for the last good files of each origin: the next process begins with them if
@@ -241,8 +242,8 @@ func (w *Watcher) Status() Status {
 	return s
 }
 
-// Reload makes the files be read again soon, even without a change. It does not wait; the result is
-// logged and shown by Status.
+// Reload has all files read and all origins asked again soon, even without a change. It does not
+// wait; the result is logged and shown by Status.
 func (w *Watcher) Reload() {
 	w.reloader.readSoon()
 	if w.keys != nil {

@@ -5,8 +5,8 @@ import "tidegate.dev/tidegate/internal/algo"
 // backoff delays the next search for memory after one that found nothing, for longer each time: a
 // search takes as long as a thousand decisions, and there are thousands of segments.
 type backoff struct {
-	until  int64
-	length int64
+	until  int64 // ticks: no search before
+	length int64 // ticks that the backoff lasts; 0 after a search that found something
 }
 
 const (

@@ -57,6 +57,7 @@ func (b *budget) spend(t *table, bytes int64) bool {
 	return true
 }
 
+// giveBack returns bytes of t to the budget. A negative number takes them, even beyond the bound.
 func (b *budget) giveBack(t *table, bytes int64) {
 	b.used.Add(-bytes)
 	b.note(t, -bytes)

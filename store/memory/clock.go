@@ -46,7 +46,7 @@ func (c *clock) now() int64 {
 }
 
 // tryNow is now for a caller that owns a slot, which it must release even if a custom
-// clock panics.
+// clock panics. failed is the value of that panic, or nil.
 func (c *clock) tryNow() (now int64, failed any) {
 	if c.custom != nil {
 		defer func() { failed = recover() }()

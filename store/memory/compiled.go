@@ -152,7 +152,8 @@ func (s *Store) current(lim *compiledLimit) *compiledLimit {
 	return lim
 }
 
-// dropIfEmpty forgets a table without keys. If its limit is still used, it gets another.
+// dropIfEmpty forgets t if it has no keys, and reports whether it did. A limit of t that is still
+// used gets another table.
 func (s *Store) dropIfEmpty(t *table) bool {
 	if t.keys.Load() > 0 {
 		return false

@@ -18,7 +18,7 @@ type hashKey struct {
 // keyHash identifies a key within a table: tag and extra together are 76 bits.
 type keyHash struct {
 	tag   uint64 // never 0
-	extra uint64 // the upper extraBits of a word
+	extra uint64 // 12 bits, the upper ones of the word
 }
 
 func newHashKey() hashKey {

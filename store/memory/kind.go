@@ -110,7 +110,7 @@ func (c cell) handle() handle {
 	return handle(c.slow)
 }
 
-// span is the period of a counter that holds the wall-clock instant.
+// span returns the period of lim that contains wall, an instant by the wall clock.
 func (lim *compiledLimit) span(wall int64) algo.Span {
 	if s := lim.spans.Load(); s != nil && s.Holds(wall/algo.Micro) {
 		return *s
@@ -120,7 +120,7 @@ func (lim *compiledLimit) span(wall int64) algo.Span {
 	return s
 }
 
-// spanAt starts no period before the epoch: a slot has no sign for it.
+// spanAt is algo.SpanAt, but lets no period start before the epoch: a slot has no room for a sign.
 func spanAt(l *tidegate.Limit, wall int64) algo.Span {
 	s := algo.SpanAt(l, wall)
 	s.Start = max(0, s.Start)

@@ -44,8 +44,8 @@ type Store struct {
 	budget   budget
 	origin   atomic.Int64 // ticks; bucket states count from here
 	moving   sync.Mutex   // held while origin changes
-	lastAt   atomic.Int64
-	compiled limitIndex // the limits in use
+	lastAt   atomic.Int64 // the latest name of a lease; see leaseName
+	compiled limitIndex   // the limits in use
 	sweeper  sweeper
 
 	mu           sync.Mutex
@@ -56,7 +56,7 @@ type Store struct {
 	droppedStats Stats             // under mu: what happened in tables that were dropped
 	lost         map[string]Stats  // under mu: the same by identity, of dropped tables that had lost anything
 
-	instance     uint64 // whose reservations these are: not another process's
+	instance     uint64 // names this process in the receipts of reservations and slots
 	reservations reservations
 }
 
@@ -96,9 +96,9 @@ func open(c Config, key hashKey) *Store {
 type Stats struct {
 	Bytes       int64 // held by the tables, at most MaxBytes
 	Keys        int64 // remembered, idle ones not yet swept included
-	Evicted     int64 // keys forgotten that were not holding anybody back
+	Evicted     int64 // of the Forgotten: keys that were not holding anybody back
 	Forgotten   int64 // keys dropped at the bound that had used events
-	RefusedFull int64 // requests refused because their key found no room
+	RefusedFull int64 // requests refused, and charges left out, because their key found no room
 }
 
 // Stats of all tables together.

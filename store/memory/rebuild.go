@@ -217,8 +217,8 @@ func (s *Store) split(t *table, g *segment, all []entry) (rest []entry, ok bool,
 	return all[:n], true, 0
 }
 
-// newSibling returns a new segment with that many chunks and pages for records, or nil
-// when there is no memory for it.
+// newSibling returns a new segment with that many chunks and, by class, pages for records, or nil
+// when there is no memory for it. want is how many pages that takes in all.
 func (s *Store) newSibling(t *table, want, chunks int, classes [len(classWords)]int) *segment {
 	if s.budget.freePages() < want+1 || !s.budget.spend(t, t.segmentBytes()) {
 		return nil // before anything is allocated

@@ -239,12 +239,12 @@ func (s *Store) sampleIdle(lim *compiledLimit, sl *slot, now int64) bool {
 // sweeper visits the segments of all tables in turn: one whenever a segment is found full, so
 // that tables shrink into which nothing is inserted; and a few whenever memory is short.
 type sweeper struct {
-	at      atomic.Uint64
+	at      atomic.Uint64 // counts the calls of next, by which callers take segments in turn
 	table   atomic.Uint64 // the table that is being swept, and
 	segment atomic.Uint64 // its next segment
 }
 
-const maxSweeps = 2 // segments for one that is short of memory
+const maxSweeps = 2 // segments that one call of sweep visits at most
 
 func (w *sweeper) next() uint64 { return w.at.Add(1) }
 

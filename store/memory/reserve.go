@@ -39,7 +39,7 @@ const (
 	chargedBytes     = 48
 )
 
-// maxTTL keeps the end of a reservation from overflowing: 30 years in ticks.
+// maxTTL keeps the end of a reservation from overflowing: 35 years in ticks.
 const maxTTL = 1 << 60
 
 // Reserve implements tidegate.Reserver. At the memory bound a reservation is

@@ -21,9 +21,9 @@ import (
 // ErrSnapshot is returned by Restore for a file that is not a whole snapshot.
 var ErrSnapshot = errors.New("not a whole snapshot of a memory store")
 
-// Restore opens a store with what a snapshot remembers. Nobody is refilled: the
-// time between the two is counted as passed, and none if the clock was set back.
-// On an error there is no store; the caller decides to start empty.
+// Restore opens a store with what a snapshot remembers. Nobody is refilled: only the
+// time since the snapshot counts as passed, or none if the clock was set back.
+// On an error there is no store; the caller decides whether to start empty.
 func Restore(path string, c Config) (*Store, error) {
 	// Opening a pipe would wait for somebody who writes.
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
@@ -182,8 +182,8 @@ const (
 	restorePause = 256
 )
 
-// makeRoom lets all segments make room for the next key, as far as they have keys that hold nobody back. Keys come
-// in the order of their tags: the last segment would have to make room for all that are left.
+// makeRoom lets all segments make room for the next key, as far as they have keys that hold nobody back. Otherwise
+// the last segment would have to make room for all keys that are left, since they come in the order of their tags.
 func (r *snapshotReader) makeRoom(s *Store, t *table, now int64) {
 	if r.pause--; r.pause > 0 || s.budget.freePages() >= restorePages || s.reclaim(t, restorePages, now, false) {
 		return

@@ -39,8 +39,8 @@ type cell struct {
 	slow, fast uint64
 }
 
-// read returns a consistent state of k and the word that it was read with, or false when the
-// slot is busy or no longer k's.
+// read returns the state of k and the word that it was read with, or false when the slot is busy or
+// no longer k's. The state is consistent only if the slot still has that word afterwards.
 func (s *slot) read(k keyHash) (c cell, word uint64, ok bool) {
 	word = s.word.Load()
 	meta := s.meta.Load()

@@ -14,9 +14,10 @@ import (
 )
 
 // A snapshot file is the magic, the hash key, the store's and the wall clock's
-// time, the tables, and a SHA-256 over all of that. Numbers are 64 bits, little
-// endian; a table is its spec as JSON, the
-// widest capacity counted in it, then its keys, each led by 1, then 0.
+// time, the origin, the tables, a 0, and a SHA-256 over all of that. Numbers are
+// 64 bits, little endian. A table is the length of its spec, the spec as JSON, the
+// widest capacity counted in it, its keys, and a 0. A key is a 1, its tag, meta and
+// fast, and where states are in records the number of words and the words.
 // Leases are left out: whoever held them is gone.
 const snapshotMagic = "tidegate memory snapshot 2\n"
 

@@ -314,7 +314,8 @@ func spendEntry(d *tidegate.Decision, lim *compiledLimit, sl *slot, old cell, wo
 	return false
 }
 
-// spendOwned charges an entry, or a record that has to grow. The caller owns the slot.
+// spendOwned charges an entry, or a record that has to grow. The caller owns the slot and leaves next
+// in it, also if ok is false and the long way has to decide.
 func (s *Store) spendOwned(d *tidegate.Decision, lim *compiledLimit, k keyHash, old cell, now, cost int64) (next cell, ok bool) {
 	var room entryRoom
 	r := lim.record(old, &room)
@@ -340,7 +341,8 @@ func (lim *compiledLimit) reportRuns(d *tidegate.Decision, left, reset, at int64
 	d.Remaining, d.ResetAfter = left, algo.Duration(reset)
 }
 
-// takeOwned asks the law about the record r of k that only the law can decide on. The caller owns the slot.
+// takeOwned asks the law about r, the record of k, which Spend could not decide. The caller owns the slot
+// and leaves next in it, also if ok is false and the long way has to decide.
 func (s *Store) takeOwned(d *tidegate.Decision, lim *compiledLimit, k keyHash, old cell, r *algo.Record, now, cost int64) (next cell, ok bool) {
 	if lim.table.dropped.Load() || lim.runs.Behind(r, now) {
 		return old, false

@@ -61,7 +61,7 @@ func (lim *compiledLimit) record(c cell, room *entryRoom) (r algo.Record) {
 	return r
 }
 
-// keep is what the slot has to hold once the law has written r, which was made of c.
+// keep returns the state that the slot has to hold after the law has written r, the record of c.
 func (lim *compiledLimit) keep(c cell, r *algo.Record) cell {
 	if lim.kind != runs || c.handle() != 0 {
 		return c

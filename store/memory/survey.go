@@ -12,7 +12,7 @@ import (
 // Survey calls f for every key that something is counted for in each of several counters, with
 // what each limit asked about would leave for it now: 0 where one more event would be refused.
 // asked[i] are checks without keys, whose limits share the Identity of counter i. It charges
-// nothing and changes nothing, as Take with other limits than those in force may. Keys are kept
+// nothing and, unlike Take with limits that are not in force, changes nothing. Keys are kept
 // as hashes, so key is "" unless it is one of names[i]. left is reused. seen[i] is the share of
 // the keys that f was called for, which is 1 here.
 func (s *Store) Survey(ctx context.Context, asked [][]tidegate.Check, names [][]string, f func(i int, key string, left []int64)) (seen []float64, err error) {

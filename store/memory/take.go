@@ -64,7 +64,8 @@ func (s *Store) TakeOne(_ context.Context, key string, l *tidegate.Limit, cost i
 	return d, err
 }
 
-// takeSingle decides into d one check that spend could not.
+// takeSingle decides one check, which spend could not decide, and writes the answer into d. The only
+// error is that of a negative cost.
 func (s *Store) takeSingle(d *tidegate.Decision, lim *compiledLimit, k keyHash, cost int64, maxWait time.Duration, n int) error {
 	switch a := ask(cost, maxWait, n); {
 	case cost < 0:
@@ -89,7 +90,7 @@ func negativeCost(l *tidegate.Limit, cost int64) error {
 	return fmt.Errorf("memory: Take(%s): cost is %d; use Adjust to return", l, cost)
 }
 
-// takeOne decides a single check whose state fits a slot: a refusal writes
+// takeOne decides a single check whose state fits a slot: a refusal mostly writes
 // nothing, an admission is one compare-and-swap. The clock is read after the
 // state, so that nobody is refused for a charge from the future.
 func (s *Store) takeOne(d *tidegate.Decision, lim *compiledLimit, k keyHash, a algo.Ask) {
@@ -150,7 +151,8 @@ func answer(d *tidegate.Decision, l *tidegate.Limit, v algo.Verdict, at int64) {
 // room.
 const fullRetry = time.Second
 
-// full is the answer to a new key that finds no room.
+// full writes into d the refusal of a key that finds no room, or no memory for its record, and counts
+// it.
 func (s *Store) full(d *tidegate.Decision, lim *compiledLimit, now int64) {
 	lim.table.refused.Add(1)
 	answer(d, lim.limit, algo.Verdict{}, now)

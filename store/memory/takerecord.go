@@ -72,8 +72,8 @@ func (s *Store) roomForRecord(lim *compiledLimit, c cell, a algo.Ask, now int64)
 	return s.reclaim(lim.table, 2+words/algo.PageWords, now, true)
 }
 
-// insertRecord decides for a key that is not known, as takeFirst does, or gives it a slot if that is
-// for leases. It reports false when the key is to be looked up again.
+// insertRecord decides for a key that is not known, as takeFirst does. A key of leases only gets a
+// slot. It reports false when the key is to be looked up again.
 func (s *Store) insertRecord(d *tidegate.Decision, lim *compiledLimit, k keyHash, a algo.Ask) bool {
 	now := s.clock.now()
 	if lim.kind == leases && a.Cost > 0 && a.Cost <= lim.fits {

@@ -241,7 +241,7 @@ func (p *pendingCheck) holds(now int64, a algo.Ask) bool {
 	return r.Words() >= algo.LeasesHeader+2*(r.Held()+int(a.Copies*a.Cost))
 }
 
-// named reports whether a lease of any of the records has a name from from to to.
+// named reports whether a lease of any of the records has a name between from and to, both included.
 func (v *vector) named(from, to int64) bool {
 	for i := range v.pending {
 		p := &v.pending[i]

@@ -85,7 +85,8 @@ func (s *Store) probeMaster(t *topology, m *master) {
 	}
 }
 
-// samples are two names of keys in different slots of m, and one of another master.
+// samples returns the names of two keys in different slots of m, and of one of another master: fewer,
+// and "", if it finds none.
 func (t *topology) samples(m *master, prefix string) (here []string, there string) {
 	for i := 0; i < 4*slotCount && (len(here) < 2 || there == "" && len(t.masters) > 1); i++ {
 		key := prefix + ":{" + strconv.Itoa(i) + "}"

@@ -64,7 +64,7 @@ func (s fleetStore) TakeBatch(ctx context.Context, asks []chain.Ask) error {
 	return nil
 }
 
-// takeAlone decides about one ask in a script of its own.
+// takeAlone decides about one ask by itself, as Take does.
 func (s *Store) takeAlone(ctx context.Context, a *chain.Ask) {
 	a.Granted, a.Rest, a.Err = s.takeWithRest(ctx, a.Checks, takeParams{copies: int64(a.Copies), handle: a.Handle, lease: a.Lease.Microseconds()})
 }
@@ -95,7 +95,7 @@ func (buf *batchBuffer) group(k kind, m *master) *lawBatch {
 	return t
 }
 
-// done clears l and puts it back into the pool. The client may still hold the keys, and the
+// done clears buf and puts it back into the pool. The client may still hold the keys, and the
 // strings made from args, but not their slices.
 func (buf *batchBuffer) done() {
 	clear(buf.asks)
@@ -114,10 +114,11 @@ type batchItem struct {
 	pendingCheck
 	copies int64
 	from   *chain.Ask
-	master *master // in a cluster, or a shard
+	master *master // that is asked, in a cluster or of shards; otherwise nil
 }
 
-// ready reports whether an ask can be part of a batch, and prepares it.
+// ready reports whether from can be part of a batch, and prepares a for it. An error means that from is
+// invalid.
 func (s *Store) ready(a *batchItem, from *chain.Ask) (bool, error) {
 	if len(from.Checks) != 1 {
 		return false, nil
@@ -305,7 +306,7 @@ func (t *lawBatch) read(got reply) error {
 	return nil
 }
 
-// size is how many numbers of got, which starts with them, are about a.
+// size returns how many numbers of got, from the first on, are about a.
 func (a *batchItem) size(got reply) int {
 	if len(got) > 0 && got[0] > 0 && got[0] < min(a.copies, maxCopies) {
 		return 8

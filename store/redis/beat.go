@@ -104,7 +104,7 @@ func (s fleetStore) Beat(ctx context.Context, h chain.Heartbeat) (r chain.Roster
 type mergedRoster struct {
 	mu     sync.Mutex
 	is     chain.Roster
-	before map[int64]bool // by the hash of a node's name: whether it comes before this one
+	before map[int64]bool // whether a node comes before this one, by the hash of its name
 }
 
 func (m *mergedRoster) add(r chain.Roster, names []int64) {
@@ -139,8 +139,9 @@ func (m *mergedRoster) get() chain.Roster {
 	return m.is
 }
 
-// eachNodeSet calls do for every set at the same time, and notes in missed those that failed,
-// and why. A server that has not answered the last call is not called again.
+// eachNodeSet calls do for every set at the same time, until ctx ends. It notes in missed the servers
+// that failed or have not answered, and why. A server whose last call is still under way is not called
+// again.
 func (s *Store) eachNodeSet(ctx context.Context, nodeSets []nodeSet, do func(context.Context, nodeSet) error, missed unanswered) {
 	type end struct {
 		server string
@@ -194,8 +195,8 @@ var errNoAnswer = errors.New("no answer in time")
 // is bounded because every node asks every server, several times in a TTL.
 const maxNamed = 256
 
-// beatAt registers an instance at one server. names are those of all that are registered there, if
-// they are not more than most; see the script.
+// beatAt registers an instance at one server. names has a number for each instance that is registered
+// there, or none if there are more than most; see beat.lua.
 func (s *Store) beatAt(ctx context.Context, set nodeSet, h chain.Heartbeat, most int) (r chain.Roster, names []int64, err error) {
 	of := s.tag()
 	var head packer

@@ -77,7 +77,8 @@ const rawTime = 2
 // request gets slower, not larger.
 const maxCompiled = 1 << 16
 
-// compile returns the compiled limit, which is made at the first call.
+// compile returns the compiled limit, which is made at the first call. It returns an error for an access
+// rule, and for a Limit that NewLimit has not made.
 func (s *Store) compile(l *tidegate.Limit) (*compiledLimit, error) {
 	if b, ok := s.compiled.Load(l); ok {
 		return b.(*compiledLimit), nil

@@ -75,8 +75,8 @@ type composer struct {
 	strings.Builder
 	template template
 	set      kindSet
-	nested   *nestedCheck // that the script is about at this place, if it has a shape
-	shared   bool         // others have the key of that check
+	nested   *nestedCheck // the check that the script is about at this place; nil if it has no shape
+	shared   bool         // other checks have the same key as nested
 }
 
 // start appends what a script begins with: what all have in common, and what its laws need.

@@ -39,7 +39,7 @@ func (c sentinelConn) RemoteAddr() net.Addr { return sentinelAddr{c.Conn.RemoteA
 
 // credentials returns what the client calls for every connection that it makes, so that a
 // changed password is used from the next one on. While the file cannot be read, the last
-// password is used.
+// password is used. Without a PasswordFile it returns nil.
 func (c *Config) credentials(d *dialer) func(rueidis.AuthCredentialsContext) (rueidis.AuthCredentials, error) {
 	if c.PasswordFile == "" {
 		return nil

@@ -91,7 +91,7 @@ type endpointError struct {
 
 func (e endpointError) Unwrap() error { return e.error }
 
-// failed says of an error where it happened, if there are several endpoints.
+// failed adds to an error where it happened, if there are several endpoints.
 func (e *endpoint) failed(err error) error {
 	if err == nil || e.name == "" {
 		return err

@@ -13,9 +13,9 @@ type exchanges struct {
 	all    exchange // of all servers together
 }
 
-// exchange is when the connections to a server were written and read. When a caller asked does
-// not tell whether the server is gone: the command may not have been written yet, or the answer
-// not been read.
+// exchange is when the connections to a server were written and read. The time at which a caller asked
+// would not show whether the server is gone: the command may not have been written yet, or the answer
+// may not have been read.
 type exchange struct {
 	mu     sync.Mutex
 	asked  time.Time // when the first thing since heard was written
@@ -118,8 +118,8 @@ func (x *exchange) written() {
 // peekEvery is the shortest pause between two looks at whether connections have unread data.
 const peekEvery = time.Millisecond
 
-// last is when the server was last heard and asked. What it has said and this process has
-// not read yet is heard as well.
+// last returns heard and asked. Data that has arrived, and that this process has not read yet, counts
+// as heard now.
 func (x *exchange) last() (heard, asked time.Time) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

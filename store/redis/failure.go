@@ -225,8 +225,8 @@ func failure(what string, err error) error {
 	return fmt.Errorf("redis: %s: %w", what, withAdvice(err))
 }
 
-// failure is failure with what is wrong with the connection, if a call failed without an
-// answer: a caller with a short deadline would not see that otherwise.
+// failure does what the function failure does. If a call failed without an answer, the error also says
+// what is wrong with the connection: a caller with a short deadline would not see that otherwise.
 func (s *Store) failure(what string, err error) (result error) {
 	if err == nil {
 		return nil

@@ -12,7 +12,7 @@ import (
 //
 // A former owner that does not answer is left out: it may be the server that is to go.
 
-// owners is the endpoint of every slot that lived elsewhere; nil for one that did not.
+// owners has the former endpoint of every slot that has moved; nil for one that has not.
 type owners [slotCount]*endpoint
 
 // formerOwners compares a topology with what it would be of former shards.
@@ -35,7 +35,8 @@ func (s *Store) formerOf(key string) *endpoint {
 	return s.former[slotOfKey(key)]
 }
 
-// withFormer returns subjects, each that has moved behind a copy of it for its former owner.
+// withFormer returns subjects and, before each one that has moved, a copy of it for its former owner,
+// unless that owner is left out.
 func (s *Store) withFormer(subjects []*subject) []*subject {
 	if s.former == nil {
 		return subjects
@@ -56,8 +57,8 @@ func (s *Store) withFormer(subjects []*subject) []*subject {
 	return all
 }
 
-// askSubject asks the server that a subject lives on, and a former owner until that is gone. Slots
-// that it was asked for without an answer are given back.
+// askSubject asks the server that sub is for: its owner, or a former owner, but the latter only until it
+// is gone. If a former owner does not answer, slots that it may have taken are given back.
 func (s *Store) askSubject(ctx context.Context, sub *subject, o takeParams) (grant, error) {
 	if sub.former == nil {
 		return s.ask(ctx, sub.pending, o)
@@ -72,12 +73,13 @@ func (s *Store) askSubject(ctx context.Context, sub *subject, o takeParams) (gra
 	return g, err
 }
 
-// formerTag is the key in Apart.At of what was charged to the former owner of a tag. No tag
-// begins like it.
+// formerTag returns the key in Apart.At for what was charged to the former owner of a tag. No tag
+// begins with ~.
 func formerTag(tag string) string { return "~" + tag }
 
-// besides makes changes, of counters that have moved, at their former owners as well, at the
-// same time as do makes them at the present ones. What fails there is left out.
+// besides calls do, which makes changes at the present owners. At the same time it makes those of
+// counters that have moved at their former owners as well, and ignores what fails there. It returns the
+// error of do.
 func (s *Store) besides(ctx context.Context, changes []change, do func() error) error {
 	var former []change
 	for _, c := range changes {

@@ -47,7 +47,8 @@ func (s *Store) Memory(ctx context.Context) (all []Memory, err error) {
 }
 
 // Info asks the server, every master of a cluster or every shard about itself. The user must
-// be allowed to run INFO. Servers that do not answer are missing; the error is theirs.
+// be allowed to run INFO. Servers that do not answer are missing; the error is theirs. While the masters
+// of a cluster are not known yet, it returns nothing, and no error.
 func (s *Store) Info(ctx context.Context) ([]Info, error) {
 	ctx, end := s.withDeadline(ctx)
 	defer end()
@@ -141,7 +142,7 @@ func readInfo(text string) (m Info) {
 	return m
 }
 
-// count reads a number of things; it is 0 if it is not one.
+// count reads a number of things. It returns 0 if value is not a number, or below 0.
 func count(value string) int64 {
 	n, _ := strconv.ParseInt(value, 10, 64)
 	return max(n, 0)

@@ -86,7 +86,7 @@ func appendPairs(b []byte, scope, value string) ([]byte, bool) {
 	return b, value == ""
 }
 
-// tagOf is what stands in braces: keys of one tag live in one slot of a cluster.
+// tagOf returns what stands in braces: keys of one tag live in one slot of a cluster.
 func tagOf(key string) string {
 	_, tag, _ := strings.Cut(key, "{")
 	tag, _, _ = strings.Cut(tag, "}")
@@ -111,7 +111,8 @@ type Key struct {
 	Rule string
 	// Subject is who is counted, as it stands in braces: user=42.
 	Subject string
-	// Kind is "log" or "slots", with Period behind, for a key of its own.
+	// Kind is "log" or "slots" for a key of its own, and Period the period of the limit. For
+	// a tally it is "tally", and Period a hash. Both are "" for the key of all other counters.
 	Kind, Period string
 }
 

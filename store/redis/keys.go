@@ -46,7 +46,8 @@ func (s *Store) keysAt(ctx context.Context, e *endpoint, match string, yield fun
 	return true
 }
 
-// isMaster tells a node of a cluster from its replicas, which have the same keys.
+// isMaster reports whether node is no replica, which would have the same keys as its master. It is true
+// of a server that does not say.
 func isMaster(ctx context.Context, node rueidis.Client) bool {
 	role, err := node.Do(ctx, node.B().Role().Build()).ToArray()
 	if err != nil || len(role) == 0 {

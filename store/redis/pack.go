@@ -46,7 +46,7 @@ func (t tag) before(args ...string) []string {
 	return append([]string{string(head)}, args...)
 }
 
-// unpack is the i-th number in a text.
+// unpack returns the i-th number in a text, from 0.
 func unpack(text string, i int) float64 {
 	var word uint64
 	for j := range 8 {
@@ -96,7 +96,8 @@ func parseReply(text string, of tag) (reply, error) {
 	return r, nil
 }
 
-// missed reports that the dates sent did not include the instant us, and Redis' time now.
+// missed reports whether the reply says that the dates sent do not include the instant us. now is Redis'
+// time.
 func (r reply) missed() (now, us int64, ok bool) {
 	if len(r) != 3 || r[0] != -1 {
 		return 0, 0, false

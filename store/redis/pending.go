@@ -17,7 +17,7 @@ type pendingCheck struct {
 	floor    int64  // events that have to remain
 	wait     int64  // ticks
 	lease    int64  // µs for which what is taken may be used; 0 means it is used at once
-	befores  []int  // the numbers, from 1, of the checks of the buckets that this one follows
+	befores  []int  // the numbers, from 1, of the checks whose buckets this one follows
 	advisory bool
 	answer   answer
 	at       int64           // the receipt of its subject, in ticks
@@ -33,7 +33,7 @@ type answer struct {
 	left  int64 // events
 	reset int64
 	delay int64 // until the refused would pass, or the admitted may go ahead
-	later int64 // until the next copy would pass, if some did not; below 0 if it would
+	later int64 // until this check lets the next copy pass, if only some were granted; below 0 if it does now
 }
 
 // never reports whether the cost is above what can ever fit.
@@ -157,7 +157,7 @@ func (r *request) script() *script {
 	return scriptFor(r.template, r.kinds)
 }
 
-// key is the number of a key in KEYS.
+// key returns the number of a key in KEYS, to which it adds a new key.
 func (r *request) key(name string) uint16 {
 	for i, k := range r.keys {
 		if k == name {

@@ -54,9 +54,9 @@ func (s *Store) postKey(boot [2]uint64, l *tidegate.Limit, key string) string {
 	return s.prefix + ":posted:" + base64.RawURLEncoding.EncodeToString(sum[:15]) + "{" + tagOf(key) + "}"
 }
 
-// postLife is how long the number of a post is kept: while its charge may count, which is
-// two periods of a window or the time that a bucket takes to drain, and a minute more. No
-// post is sent again after chain.PostLife, so that is enough.
+// postLife returns how long the number of a post is kept: while its charge may count, which is
+// two periods of a window, or twice the time that a bucket takes to drain, and a minute more.
+// No post is sent again after chain.PostLife, so that and a minute is enough.
 func postLife(l *tidegate.Limit) time.Duration {
 	if l.Algorithm == tidegate.Quota {
 		return chain.PostLife + time.Minute

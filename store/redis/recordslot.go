@@ -25,7 +25,7 @@ var slotTags = sync.OnceValue(func() *[slotCount]string {
 	return &tags
 })
 
-// recordID is the name of a record: the handle, and where counters live apart a tag for its
+// recordID returns the name of a record: the handle and, where counters live apart, a tag for its
 // slot.
 func (s *Store) recordID(h tidegate.Handle, slot uint16) string {
 	if !s.apart() {

@@ -101,10 +101,10 @@ type Config struct {
 // Store is a tidegate.Store in Redis, also a Renewer, Reserver and Resetter. Its
 // methods may be called from any number of goroutines.
 type Store struct {
-	endpoints     []*endpoint // the shards, and behind them former ones; otherwise one
-	shards        int         // how many shards there are; 0 if there is one endpoint
+	endpoints     []*endpoint // the shards, followed by former ones; one if there are no shards
+	shards        int         // how many shards there are; 0 if Config has none
 	was           []*endpoint // the shards before they were changed; none if they were not
-	former        *owners     // where keys lived then that have moved; nil if there are none
+	former        *owners     // where keys that have moved lived then; nil if was is empty
 	beatsInFlight sync.Map    // names of servers that have not answered a heartbeat yet
 	prefix        string
 	deadline      time.Duration
@@ -115,7 +115,7 @@ type Store struct {
 	onlyMulti     bool          // in tests: no script is nested
 	topology      topologyCache // of a cluster, or of shards
 	across        acrossCounts
-	returning     atomic.Int64 // returns that are tried again
+	returning     atomic.Int64 // how many returns are being tried again
 
 	compiled      sync.Map     // *tidegate.Limit → *compiledLimit
 	compiledCount atomic.Int64 // how many there are
@@ -163,7 +163,7 @@ func Open(c Config) (*Store, error) {
 	return s, nil
 }
 
-// withDeadline gives a call a deadline that has none.
+// withDeadline returns ctx with the deadline of the Store, if ctx has none of its own.
 func (s *Store) withDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
 	if _, ok := ctx.Deadline(); ok || s.deadline < 0 {
 		return ctx, func() {}
@@ -171,7 +171,7 @@ func (s *Store) withDeadline(ctx context.Context) (context.Context, context.Canc
 	return context.WithTimeout(ctx, s.deadline)
 }
 
-// Ping checks that Redis answers, in a cluster one node; of shards, every one.
+// Ping checks that Redis answers: in a cluster, that one node does; of shards, that every one does.
 func (s *Store) Ping(ctx context.Context) error {
 	ctx, end := s.withDeadline(ctx)
 	defer end()

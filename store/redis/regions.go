@@ -200,7 +200,7 @@ func (r *fleetRegions) Merge(ctx context.Context, g chain.Greeting, counters []c
 	return chain.Welcome{DataSet: hex.EncodeToString([]byte(text.take(16))) + run}, nil
 }
 
-// call returns the call that tells the region with the number to of a counter of another region.
+// call returns the call that tells region number to what another region has counted in a counter.
 func (r *fleetRegions) call(to int64, counter *chain.Replica) tallyCall {
 	c := tallyCall{keys: append([]string{r.s.prefix + ":" + counter.Name}, r.s.regionKeys()...), tag: r.s.tag()}
 	var numbers, instances packer

@@ -114,7 +114,8 @@ func (s *Store) Reserve(ctx context.Context, checks []tidegate.Check, ttl time.D
 
 func (s *Store) recordKey(id string) string { return s.prefix + ":reservation:" + id }
 
-// note sets when subjects that have granted were charged.
+// note writes into r when subjects that have already been asked were charged, and adds charges for their
+// copies at former owners. Charges that those subjects did not make are dropped.
 func (r *reservation) note(subjects []*subject) {
 	if r == nil {
 		return

@@ -92,7 +92,7 @@ func (s fleetStore) Entries(ctx context.Context) ([]chain.Entry, error) {
 	return list, missed
 }
 
-// newer returns what is known of a node by two masters.
+// newer joins what two servers know of a node: the newer About, and the later end.
 func newer(a, b chain.Entry) chain.Entry {
 	if a.About == "" || b.About != "" && b.Age < a.Age {
 		a, b = b, a
@@ -165,7 +165,7 @@ type replyText struct {
 	broken bool
 }
 
-// runText is run for a script that answers texts: its tag, and the hash of all at the end.
+// runText is run for a script that answers texts, between its tag and the hash of all.
 func (s *Store) runText(ctx context.Context, at *endpoint, sc *script, keys []string, args ...string) (*replyText, error) {
 	var head packer
 	head.number(float64(s.tag()))

@@ -92,7 +92,8 @@ func (c *change) move(n int64) {
 	c.lim = next
 }
 
-// moved reports that the counter of check or change i of a request is kept in n parts.
+// moved reports whether the reply says that a counter is kept elsewhere: that of check or change i of a
+// request, in n parts, or as a log if n is 0.
 func (r reply) moved(most int) (i int, n int64, ok bool, err error) {
 	if len(r) != 3 || r[0] != -2 {
 		return 0, 0, false, nil

@@ -44,7 +44,7 @@ const (
 type recordAction struct {
 	key    string // of the record, or of a mark
 	act    settleAct
-	actual int64         // or the number of a post
+	actual int64         // the true cost, or the number of a post
 	life   time.Duration // of the mark or record; 0 means that of act
 	at     *endpoint     // that has it; nil means the one that has key
 }
@@ -60,7 +60,7 @@ const (
 	settleNumber            // leave the number as a mark; change nothing if there is one as high
 )
 
-// life is how long the mark or the record is kept.
+// life returns how long the mark or the record is kept.
 func (a settleAct) life() time.Duration {
 	if a == settleOnce {
 		return 2 * settleLife
@@ -258,7 +258,7 @@ func (s *Store) settleApart(ctx context.Context, at *endpoint, id string, rec *r
 	return nil
 }
 
-// markKey is the key of the mark that the record id leaves beside the counters of a tag.
+// markKey returns the key of the mark that the record id leaves beside the counters of a tag.
 func (s *Store) markKey(id, tag string) string {
 	secret, _, _ := strings.Cut(id, "{")
 	return s.prefix + ":settled:" + secret + "{" + tag + "}"

@@ -5,7 +5,7 @@ import "strings"
 // slotCount is how many slots a Redis Cluster has.
 const slotCount = 1 << 14
 
-// slotOfKey is the slot of a cluster that a key of a Store lives in: the CRC-16 of what stands
+// slotOfKey returns the slot of a cluster that a key of a Store lives in: the CRC-16 of what stands
 // in its braces, by the polynomial 0x1021.
 func slotOfKey(key string) uint16 {
 	if from := strings.IndexByte(key, '{'); from >= 0 {
@@ -16,7 +16,7 @@ func slotOfKey(key string) uint16 {
 	return slotOf(key)
 }
 
-// slotOf is the slot of keys that have tag in braces.
+// slotOf returns the slot of keys that have tag in braces.
 func slotOf[T string | []byte](tag T) uint16 {
 	var crc uint16
 	for i := range len(tag) {

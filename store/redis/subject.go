@@ -18,8 +18,8 @@ import (
 // them.
 type subject struct {
 	tag     string
-	former  *endpoint // that it is asked of, in place of its owner; see former.go
-	of      *subject  // that it is a copy of, for the former owner
+	former  *endpoint // of a copy for the former owner: that owner; see former.go
+	of      *subject  // of such a copy: the subject for the present owner
 	pending []*pendingCheck
 	width   width
 	grant   grant
@@ -28,7 +28,7 @@ type subject struct {
 
 // width says how many callers share a subject.
 type width struct {
-	parts    int   // of the key that tell callers apart; 0 if everyone shares it
+	parts    int   // how many parts of the key tell callers apart; 0 if everyone shares it
 	capacity int64 // of the largest of its limits
 }
 
@@ -58,8 +58,8 @@ func split(pending []*pendingCheck) []*subject {
 	return all
 }
 
-// partsOf counts the parts of a key that tell callers apart. All callers of a route, a
-// method or a host share it.
+// partsOf counts the parts of a key that tell callers apart. A route, a method or a host does not: all
+// its callers share it.
 func partsOf(scope, key string) (n int) {
 	if key == "" {
 		return 0

@@ -21,7 +21,7 @@ const surveyWorkers = 16
 // Survey calls f for keys that something is counted for in each of several counters, with what
 // each limit asked about would leave for it now: 0 where one more event would be refused.
 // asked[i] are checks without keys, whose limits share the Identity of counter i. It charges
-// nothing and changes nothing, as Take with other limits than those in force may. key is ""
+// nothing and changes nothing, while Take with limits that are not in force could. key is ""
 // where Redis has only a hash of it. left is reused. seen[i] is the share of the keys of counter
 // i that f was called for: below 1 if there are more than 10,000, of which it takes a sample.
 //
@@ -65,11 +65,11 @@ func (s *Store) Survey(ctx context.Context, asked [][]tidegate.Check, _ [][]stri
 	return seen, nil
 }
 
-// surveyed is a counter whose keys are surveyed: a sample of their tags, all that have so many
-// zeros at the end of their hash.
+// surveyed is a counter whose keys are surveyed. tags is a sample of their tags: those whose hash ends in
+// so many zero bits.
 type surveyed struct {
 	lims  []*compiledLimit
-	waits []int64 // ticks
+	waits []int64 // ticks; of each limit
 	scope string
 	tags  map[string]struct{}
 	zeros uint

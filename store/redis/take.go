@@ -77,7 +77,7 @@ type takeParams struct {
 	rec     *reservation    // to be stored with the charge, if not nil
 	lease   int64           // µs for which what is taken may be used; 0 means it is used at once
 	peek    bool            // write nothing, whatever was found; for one check that costs nothing
-	at      *endpoint       // to ask; nil means the one that has the keys
+	at      *endpoint       // that is asked; nil means the one that has the keys
 }
 
 func (s *Store) decide(ctx context.Context, pending []*pendingCheck, o takeParams) (tidegate.Decision, grant, error) {
@@ -207,7 +207,8 @@ func decision(pending []*pendingCheck, g grant, n int64) tidegate.Decision {
 	return reported
 }
 
-// refusal returns the decision that reports the limit with the longest retry-after.
+// refusal returns the decision when nothing was granted. It reports a limit that can never admit the
+// checks or else, of those that refuse, the one with the longest retry-after.
 func refusal(pending []*pendingCheck, g grant) tidegate.Decision {
 	var reported tidegate.Decision
 	for _, p := range pending {

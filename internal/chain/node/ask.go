@@ -107,7 +107,7 @@ func (n *Node) awaitLocked(ctx context.Context, watching bool, sh *shard, c *cal
 		case c.done.Load():
 			sh.mu.Unlock()
 			return n.answered(ctx, c, i, checks, copies, to)
-		case c.place(i) < c.served: // c is not done: it is sent again for others
+		case c.place(i) < c.served: // c is not done: other waiters have no answer yet
 			d, _ := c.answer(i)
 			*to = *d
 			sh.mu.Unlock()

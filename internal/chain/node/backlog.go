@@ -47,7 +47,7 @@ type backlogEntry struct {
 // maxEntries bounds how many counters are in the backlog. What is admitted beyond is lost.
 const maxEntries = 1 << 16
 
-// amount returns how many events are to be charged at a time, which is not before last.
+// amount returns how many events are to be charged as of the instant at, which is not before last.
 func (d *backlogEntry) amount(start time.Time, at time.Duration) int64 {
 	more := d.usedAt(start, at) - d.fade(d.known, start, d.when, at)
 	return min(d.admitted, int64(math.Ceil(more/float64(d.nodes))))
@@ -73,9 +73,9 @@ func (d *backlogEntry) reckoned(now, reachable time.Duration) time.Duration {
 	return max(d.last, min(now, reachable))
 }
 
-// add adds what was admitted for c: admitted events, for which the local store was charged
-// charged. Both are negative if events were returned. used is what the local store says is used
-// after that; it matters only for a new entry.
+// add adds what was admitted for c, in events of c; charged is what the local store was charged for
+// it, in events of the fleet. Both are negative if events were returned: these reduce an entry, and
+// make none. used is what the local store says is used after that; it matters only for a new entry.
 func (b *backlog) add(c *tidegate.Check, admitted, charged, used, nodes int64, now time.Duration) {
 	id := counterOf(c)
 	d := b.entries[id]
@@ -98,7 +98,7 @@ func (b *backlog) add(c *tidegate.Check, admitted, charged, used, nodes int64, n
 	b.markUrgent(id, d)
 }
 
-// enter adds a new entry, if there is room.
+// enter adds a new entry. If there is no room, it counts the entry as lost and returns false.
 func (b *backlog) enter(id counterID, d *backlogEntry, now time.Duration) bool {
 	if len(b.entries) >= maxEntries && !b.sweep(now) {
 		b.lost++

@@ -14,7 +14,7 @@ import (
 // Everything is under shard.mu until done is set. After that, nothing that waiters read
 // changes, and they read it without the lock.
 type call struct {
-	run          func() // workRest of it, made once
+	run          func() // calls workRest with this call; made once
 	stream       *stream
 	newer, older *call // neighbours in the list that begins at shard.first
 
@@ -32,7 +32,7 @@ type call struct {
 	stamp   stamp         // from before it was sent
 	back    time.Duration // when it should have its reply
 	overdue bool          // it had no reply by then
-	early   bool          // a waiter was decided locally before back, which was not recorded as a failure of the server
+	early   bool          // a waiter with an earlier deadline was decided locally; that was recorded as no failure
 	// windowed is true if it counts in the window of its queue. A call that is sent again does not.
 	windowed bool
 	late     late
@@ -42,7 +42,7 @@ type call struct {
 	done         atomic.Bool
 	alone        bool              // it had a single waiter, so it can be reused; see release
 	releasedOnce atomic.Bool       // by the waiter or by the worker
-	served       int               // how many waiters, the first of those that have not left, were granted
+	served       int               // how many waiters were granted: the first of those that have not left
 	granted      tidegate.Decision // what served waiters got, if grants is empty
 	grants       []granted         // what served waiters got, if it came from several replies
 	refused      tidegate.Decision // what all other waiters get, unless there is an err
@@ -52,9 +52,10 @@ type call struct {
 	asks [1]chain.Ask
 }
 
-// granted is what waiters were granted, from the until of the element before on.
+// granted is what some waiters were granted: those whose places (see call.place) are below until, and
+// not below the until of the element before.
 type granted struct {
-	until int // a place: see call.place
+	until int
 	d     tidegate.Decision
 }
 
@@ -194,8 +195,9 @@ func (c *call) watchLocked(deadline time.Duration) time.Duration {
 }
 
 // settleLocked is called when the reply comes: copies that it grants first cover what was
-// admitted locally. It returns how many are left for the waiters, and how many copies were
-// admitted locally and are not charged: these go to the backlog.
+// admitted locally, and then what is still being decided. It returns how many are left for the
+// waiters, and how many copies were admitted locally and are not charged: these go to the backlog.
+// Both are 0 if the reply is an error after which the call may have been charged.
 func (l *late) settleLocked(copies int64, err error) (rest, uncharged int64) {
 	l.replied = true
 	if err != nil {
@@ -213,8 +215,9 @@ func (l *late) settleLocked(copies int64, err error) (rest, uncharged int64) {
 }
 
 // decidedLocked notes that a waiter was decided locally: of the copies that it asked for, the local
-// store admitted some, and some were refused. The reply may have come meanwhile: uncharged is how
-// many copies go to the backlog at once, and unused how many of the reply's are to be given back.
+// store admitted some, and some were refused. If the reply has come meanwhile, uncharged is how many
+// copies go to the backlog at once; otherwise the reply shows that later. unused is how many copies
+// that a reply granted are to be given back.
 func (l *late) decidedLocked(asked, admitted, refused int64) (uncharged, unused int64) {
 	l.undecided -= asked
 	own := min(asked-refused, l.covered)

@@ -8,7 +8,8 @@ type State uint8
 const (
 	// OK: the circuit is closed, every request goes to the backend.
 	OK State = iota
-	// Degraded: the circuit is open; only probes go to the backend.
+	// Degraded: the circuit is open; no request goes to the backend, only probes and, once these
+	// are answered, the backlog.
 	Degraded
 	// Recovering: probes are answered, and traffic returns to the backend gradually.
 	Recovering

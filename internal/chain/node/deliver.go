@@ -112,7 +112,8 @@ func (n *Node) answerLocked(c *call, r *reply) (told int, again bool) {
 	return told, again
 }
 
-// answerSoleLocked gives the reply to the one caller that a call is for.
+// answerSoleLocked gives the reply to the one caller that a call is for. told is 0 if that caller has
+// left, otherwise 1.
 func (n *Node) answerSoleLocked(c *call, r *reply) (told int) {
 	told = c.waiting()
 	switch s := c.stream; {

@@ -42,11 +42,11 @@ type denialSet struct {
 type denial struct {
 	name  atomic.Uint64 // the other half of the counter's name
 	under atomic.Uint64 // the numbers of the limit, and the epoch: see under
-	cost  atomic.Int64
-	until atomic.Int64 // it answers in place of the backend until then
-	retry atomic.Int64 // when the backend would have room, which may be later
-	reset atomic.Int64
-	left  atomic.Int64
+	cost  atomic.Int64  // what was refused, the floor included: see needed
+	until atomic.Int64  // it answers in place of the backend until then
+	retry atomic.Int64  // when the backend would have room, which may be later
+	reset atomic.Int64  // when nothing of the limit would be used any more
+	left  atomic.Int64  // what remained, the floor included
 	known atomic.Uint64 // the counter's name in seen, which a successor can make as well
 }
 
@@ -128,18 +128,20 @@ type refused struct {
 	left                int64
 }
 
-// find looks for a refusal of a cost, under the numbers and the epoch that under stands for.
+// find looks for a refusal of a cost or of a lower one, under the numbers and the epoch that under
+// stands for.
 func (t *denials) find(c counter, under uint64, cost int64) (refused, bool) {
 	return t.findLast(c, cost, func(is uint64) bool { return is == under })
 }
 
-// findLate looks for a refusal of a cost under the numbers of l, in this epoch or in one of the
-// lateEpochs before it.
+// findLate looks for a refusal of a cost or of a lower one, under the numbers of l, in this epoch or
+// in one of the lateEpochs before it.
 func (t *denials) findLate(c counter, l *tidegate.Limit, cost int64) (refused, bool) {
 	return t.findLast(c, cost, func(is uint64) bool { return t.wasUnder(is, l) })
 }
 
-// findLast returns the refusal of a cost that ends last, of those whose denial.under fits.
+// findLast returns the refusal that ends last, of those of a cost or of a lower one whose
+// denial.under fits.
 func (t *denials) findLast(c counter, cost int64, fits func(under uint64) bool) (r refused, ok bool) {
 	set := t.set(c)
 	turn := set.turn.Load()

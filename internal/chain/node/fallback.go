@@ -39,6 +39,7 @@ func (p *part) limit(whole []tidegate.Check, l *tidegate.Limit) *tidegate.Limit 
 	return l
 }
 
+// mode returns the fallback of a limit.
 func (n *Node) mode(l *tidegate.Limit) tidegate.FailMode {
 	if l.Terms != nil {
 		return l.Terms.Handling.OnStoreFailure

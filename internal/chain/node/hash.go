@@ -22,6 +22,7 @@ func randomWords() [2]uint64 {
 	return [2]uint64{binary.LittleEndian.Uint64(b[:]), binary.LittleEndian.Uint64(b[8:])}
 }
 
+// string returns the hash of s.
 func (k hashKey) string(s string) uint64 {
 	v0, v1, v2, v3 := k.A^0x736f6d6570736575, k.B^0x646f72616e646f6d, k.A^0x6c7967656e657261, k.B^0x7465646279746573
 	mixIn := func() {

@@ -8,9 +8,9 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// heldFor is how long a counter that was decided locally during an outage stays local after the
-// circuit has closed: other nodes may still have a backlog for it. They notice within maxPause
-// that the backend is back, and post at once.
+// heldFor is how long a counter that was decided locally during an outage stays local from the
+// instant at which the circuit becomes Recovering: other nodes may still have a backlog for it. They
+// notice within maxPause that the backend is back, and post at once.
 const heldFor = 600 * time.Millisecond
 
 // maxHeld bounds how many held counters are listed. If there are more, all counters are held.

@@ -87,7 +87,7 @@ func (s *server) asks(checks []tidegate.Check, now time.Duration) bool {
 }
 
 // chosen reports whether a request goes to a server that recovers and gets this share. It depends
-// on the key only, so that no key is counted here and there in turns.
+// on the first key only, so that equal requests are not decided here and there in turns.
 func (s *server) chosen(checks []tidegate.Check, share uint32) bool {
 	if share == 0 || len(checks) == 0 {
 		return share > 0

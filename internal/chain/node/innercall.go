@@ -11,8 +11,8 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// pass calls the backend, unless the circuit is open, and gives up at the deadline. It never
-// retries.
+// pass calls the backend, and gives up at the deadline. It never retries. While the circuit is
+// open it makes no call and returns the reason.
 func (s *server) pass(ctx context.Context, do func(context.Context) error) error {
 	if s.share.Load() == 0 {
 		return *s.why.Load()
@@ -44,7 +44,7 @@ func (n *Node) passWhole(ctx context.Context, checks []tidegate.Check, do func(c
 
 // passEach is pass for the checks of each server separately and at the same time, so that a server
 // that does not answer does not hold up the others. failed, unless nil, is called with the checks
-// of each call that failed.
+// of each call that failed. The errors of all calls are joined.
 func (n *Node) passEach(ctx context.Context, checks []tidegate.Check, do func(context.Context, []tidegate.Check) error, failed func(*server, []tidegate.Check)) error {
 	one := func(s *server, part []tidegate.Check) error {
 		err := s.pass(ctx, func(ctx context.Context) error { return do(ctx, part) })
@@ -194,8 +194,8 @@ func (f *flight) end() {
 	}
 }
 
-// recordOne counts the result of a call that began at began. A failure of a call aside does not
-// count for the circuit.
+// recordOne counts the result of a call that began at began. For the circuit, it does not count the
+// failure of a call aside, nor that of one that was only queued behind others.
 func (s *server) recordOne(err error, began time.Duration, aside bool) {
 	n := s.node
 	if n.worked(err, 1) {

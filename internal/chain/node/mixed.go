@@ -41,13 +41,15 @@ func (n *Node) takeMixed(ctx context.Context, checks []tidegate.Check, here, the
 	return n.mixed(&d, &local, here.checks), nil
 }
 
+// copyOver copies Over of the side's checks into the vector that they are a part of.
 func (s *side) copyOver(checks []tidegate.Check) {
 	for i, at := range s.from {
 		checks[at].Over = s.checks[i].Over
 	}
 }
 
-// putBack gives copies from to to, the latter excluded, of what the local store granted back to it.
+// putBack returns to the local store some of the copies that it granted: those numbered from, from+1
+// and so on up to to-1.
 func (n *Node) putBack(checks []tidegate.Check, taken tidegate.Receipt, from, to int64) {
 	p := n.localPart(checks, n.nodes())
 	for i := range p.checks {
@@ -136,7 +138,7 @@ func (v divided) each(ctx context.Context, local, whole func(context.Context, ti
 	return err
 }
 
-// isElsewhere reports whether local has the counter of c, whatever node charged it. Earlier versions do
+// isElsewhere reports whether local has the counter of c, whichever node charged it. Earlier versions do
 // not write the node into the name.
 func isElsewhere(local map[string]int64, c *tidegate.Check) bool {
 	counter := counterName(c)

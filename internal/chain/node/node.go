@@ -72,7 +72,7 @@ type Node struct {
 	stopped     sync.WaitGroup
 
 	seeding sync.Mutex        // serializes seedLocal; taken before mu
-	seeded  map[uint64]uint64 // under seeding: what was seen of counters that the local store could not be brought up to
+	seeded  map[uint64]uint64 // under seeding: words of seen that say more than the local store can be charged, by seen.name
 
 	telling sync.Mutex // serializes OnState
 
@@ -144,6 +144,7 @@ func (n *Node) Forget() { n.deny.forget() }
 // now is the time since the Node was made, by the monotonic clock.
 func (n *Node) now() time.Duration { return time.Since(n.start) }
 
+// wall converts now, as of Node.now, to the wall clock, Skew included.
 func (n *Node) wall(now time.Duration) time.Time { return n.start.Add(now + n.o.Skew) }
 
 // toHandOver converts when, as of Node.now, to the current wall clock, which may have been set since the
@@ -164,8 +165,8 @@ func (n *Node) Take(ctx context.Context, checks []tidegate.Check, copies int) (d
 	return d, err
 }
 
-// take is Take, which writes the answer to to: returning it through all these functions would cost
-// a tenth of a shared call.
+// take is Take, but it writes the answer to *to: returning it through all these functions would
+// cost a tenth of a shared call.
 func (n *Node) take(ctx context.Context, checks []tidegate.Check, copies int, to *tidegate.Decision) (err error) {
 	t, ok := traitsOf(checks)
 	if !ok || copies < 1 {

@@ -25,8 +25,8 @@ type Options struct {
 	// less; 0 means DefaultDeadline. A request that is only queued behind others may wait up
 	// to half a second more, unless the backend is silent for as long as the deadline.
 	Deadline time.Duration
-	// InFlight bounds the calls in flight, including those that nobody waits for any
-	// more; 0 means DefaultInFlight. Beyond that, fallbacks decide at once.
+	// InFlight bounds the calls in flight at each server, including those that nobody waits
+	// for any more; 0 means DefaultInFlight. Beyond that, fallbacks decide at once.
 	InFlight int
 	// Failures is how many requests must fail for the circuit to open, and at least as
 	// many must fail as succeed meanwhile; 0 means DefaultFailures.
@@ -48,7 +48,7 @@ type Options struct {
 	// whose clocks differ.
 	Skew time.Duration
 	// OnState is called after changes of state, one call at a time and in order. A state
-	// that was over before it could be called is left out.
+	// that has ended before OnState could be called for it is left out.
 	OnState func(Health)
 	// OnUnasked is called when the backend cannot be asked about a rule, and when that is
 	// over; not for every request.
@@ -70,6 +70,7 @@ func (o *Options) clock() func() time.Time {
 	return func() time.Time { return time.Now().Add(skew) }
 }
 
+// complete replaces zero values by the defaults.
 func (o *Options) complete() {
 	if o.Name == "" {
 		o.Name = "the store"

@@ -8,7 +8,8 @@ import (
 // pace returns a check to be added to that of a window if a node's share is less than one request
 // of this cost. Without it every node would admit one request in every window, and a large fleet
 // would exceed the limit for as long as Redis is away. It is for a bucket with the rate of the
-// limit, in which a request takes nodes times its cost, as in scaled.
+// limit, in which a request takes nodes times its cost, as in scaled. pace reports false if c needs
+// none.
 func (n *Node) pace(c tidegate.Check, nodes int64) (tidegate.Check, bool) {
 	if nodes == 1 || c.Advisory || !isWindow(c.Limit) || final(c.Limit) { // a block is not divided among nodes
 		return c, false
@@ -49,7 +50,8 @@ func (n *Node) addPaces(p *part, whole []tidegate.Check, nodes int64) {
 	}
 }
 
-// repace returns what to charge to the pace of c when its cost turns out to be actual.
+// repace returns what to charge to the pace of c when its cost turns out to be actual. It reports
+// false if c has no pace at either cost.
 func (n *Node) repace(c tidegate.Check, actual, nodes int64) (tidegate.Check, bool) {
 	is := c
 	is.Cost = min(actual, c.Limit.Capacity()-c.Floor)

@@ -25,8 +25,9 @@ const (
 	postPause    = 100 * time.Millisecond // pause after a round with a failure
 )
 
-// post posts the backlog, if the server answers and it is time. What could not be posted
-// is tried again until it has faded or was tried too often.
+// post posts the backlog, if the server answers and it is time: when says from when on, and is set
+// to the time of the next round. What could not be posted is tried again until it has faded or was
+// tried too often.
 func (s *server) post(when *time.Duration) {
 	n := s.node
 	n.mu.Lock()

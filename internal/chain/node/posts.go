@@ -67,7 +67,8 @@ func (b *backlog) take(most int, now, reachable time.Duration) (posts []post) {
 	return b.takeDoubtful(posts, most, now, reachable)
 }
 
-// takeDoubtful adds the posts that are to be sent again, reduced to what still counts of them.
+// takeDoubtful adds the posts that are to be sent again to posts, reduced to what still counts of
+// them, up to most in all. Those older than chain.PostLife are lost.
 func (b *backlog) takeDoubtful(posts []post, most int, now, reachable time.Duration) []post {
 	for id, p := range b.doubtful {
 		if len(posts) >= most {

@@ -81,7 +81,8 @@ func (n *Node) behind(s *server, began, now time.Duration) bool {
 const heardDeadlines = 4
 
 // silent reports whether one of servers has an open circuit, or has said nothing for the deadline
-// plus the recent lag of this process; for heardDeadlines instead of one if it was heard since began.
+// plus the recent lag of this process. A server that was heard since began has heardDeadlines
+// deadlines instead of one.
 func (n *Node) silent(servers []*server, began, now time.Duration) bool {
 	for _, s := range servers {
 		most := n.o.Deadline + n.lag.recent(now)

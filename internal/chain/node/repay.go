@@ -25,7 +25,8 @@ func (n *Node) addPartToBacklog(checks []tidegate.Check, p *part, copies, nodes 
 	}
 }
 
-// addToBacklog adds what was admitted for c, of which charged was charged locally, to the backlog.
+// addToBacklog adds what was admitted for c to the backlog; charged is what the local store was
+// charged for it.
 func (s *server) addToBacklog(c *tidegate.Check, admitted, charged, nodes int64, now time.Duration) {
 	n := s.node
 	n.mu.Lock()
@@ -88,6 +89,7 @@ func (s *server) repay() {
 	}
 }
 
+// jitter returns a duration from half of d to one and a half.
 func jitter(d time.Duration) time.Duration { return d/2 + rand.N(d) }
 
 func (s *server) tick() action {

@@ -82,8 +82,8 @@ func (n *Node) unasked(checks []tidegate.Check, now time.Duration) *server {
 	return nil
 }
 
-// unreserve cancels a reservation that a late reply granted, because a fallback has answered the
-// caller. If that fails, the estimate stays charged.
+// unreserve cancels a reservation that a late reply granted, because the caller has left or was
+// answered by a fallback. If that fails, the estimate stays charged.
 func (n *Node) unreserve(r tidegate.Receipt) {
 	ctx, cancel := context.WithTimeout(context.Background(), lateReply)
 	defer cancel()

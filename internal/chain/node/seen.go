@@ -113,7 +113,7 @@ func split(word uint64) (used int64, when time.Duration) {
 	return int64(word >> seenBits), time.Duration(ms)*time.Millisecond - seenBefore
 }
 
-// look finds what was seen of a counter; word is to be given to forget.
+// look finds what was seen of a counter; word is to be given to forget, and is 0 if there is nothing.
 func (s *seen) look(name uint64) (used int64, when time.Duration, word uint64) {
 	set, _ := s.set(name)
 	for i := range set {

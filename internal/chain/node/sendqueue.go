@@ -33,7 +33,7 @@ type ready struct {
 type batch struct {
 	calls []*call
 	asks  []chain.Ask
-	lag   time.Duration // how long after it was called for its worker took the batch
+	lag   time.Duration // how long after the queue had asked for a worker one took the batch
 }
 
 func (q *sendQueue) init(s *server, most, least int) {

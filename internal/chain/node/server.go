@@ -25,7 +25,7 @@ type server struct {
 	pending  atomic.Int64  // calls for requests that have no reply yet
 	asked    atomic.Int64  // since when pending is not 0
 	replied  atomic.Int64  // when it last replied to a call for requests
-	overdue  atomic.Int64  // how many of the calls in flight nobody waits for
+	overdue  atomic.Int64  // how many of the calls in flight had no reply in time
 	queue    atomic.Int64  // when at least minQueue calls were last in flight
 	near     atomic.Bool   // without a queue, a call takes less than half the deadline
 	held     held
@@ -123,7 +123,8 @@ func (s *server) name() string {
 	return s.node.o.Name + " at " + names[s.number]
 }
 
-// begin counts a call as in flight, and reports whether InFlight allows it.
+// begin counts a call as in flight. It reports false, and does not count it, if there are InFlight
+// already.
 func (s *server) begin() bool {
 	out := s.inFlight.Add(1)
 	if out-s.overdue.Load() >= minQueue {

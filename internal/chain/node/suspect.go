@@ -31,7 +31,7 @@ func (s *server) suspect(requests int) {
 	}
 }
 
-// examine probes a suspected server until it answers or its circuit is open.
+// examine probes a suspected server until it shows that it is there, or its circuit is open.
 func (s *server) examine() {
 	n := s.node
 	for {
@@ -68,7 +68,7 @@ const (
 	probeStart = 1 << 20
 )
 
-// probeKey returns a key that lives on the server.
+// probeKey returns a key that lives on the server, or any key if it finds none.
 func (s *server) probeKey() string {
 	n := s.node
 	first := rand.IntN(probeKeys)

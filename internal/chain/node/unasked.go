@@ -23,8 +23,9 @@ type Unasked struct {
 	Over bool
 }
 
-// unasked has the rules that cannot be asked about. For a rule that is over when it has had
-// answers and no failure for a while: perhaps only one key, or one command, is at fault.
+// unasked has the rules that cannot be asked about. For a rule, that ends when there were answers and,
+// for unaskedHold, no failure: perhaps only one key, or one command, was at fault. Without answers it
+// ends after unaskedLong.
 type unasked struct {
 	some   atomic.Bool // for some rule it is not over
 	tell   func(Unasked)
@@ -110,7 +111,7 @@ func (u *unasked) barred(l *tidegate.Limit) bool {
 	return false
 }
 
-// look checks whether it is over for r; if not, it checks again later.
+// look checks whether r can be asked about again; if not, it checks again later.
 func (u *unasked) look(r *unaskedRule) {
 	u.mu.Lock()
 	if u.closed {

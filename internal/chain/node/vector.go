@@ -97,6 +97,7 @@ type vector struct {
 	keys   []byte
 }
 
+// copy makes v a copy of checks.
 func (v *vector) copy(checks []tidegate.Check) {
 	size := 0
 	for i := range checks {
@@ -115,6 +116,7 @@ func (v *vector) copy(checks []tidegate.Check) {
 // maxKept bounds the memory of a vector that is kept to be used again.
 const maxKept = 4 << 10
 
+// clear empties v, and keeps its memory to be used again, unless that is much.
 func (v *vector) clear() {
 	clear(v.checks)
 	if cap(v.keys) > maxKept {

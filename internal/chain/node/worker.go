@@ -28,8 +28,8 @@ func (n *Node) workRest(c *call) {
 	}
 }
 
-// send marks a call as sent and returns how many copies it asks for. If there is nobody
-// left to ask for, the call ends.
+// send marks a call as sent and returns how many copies it asks for. If no waiter needs an answer
+// any more, the call ends, and send returns 0.
 func (n *Node) send(c *call, stamp stamp, lag time.Duration) (copies int) {
 	sh := c.stream.shard
 	sh.mu.Lock()

@@ -40,9 +40,9 @@ type Roll interface {
 type Options struct {
 	// Every is about how often a heartbeat is sent; 0 means DefaultEvery.
 	Every time.Duration
-	// TTL is how long after its last heartbeat an instance still counts, and how long
-	// after an outage the roll must say that there are fewer; 0 means DefaultTTL. Calls of
-	// the roll may take half of Every.
+	// TTL is how long after its last heartbeat an instance still counts. After an outage, the
+	// roll must say for as long that there are fewer instances before that is believed. 0
+	// means DefaultTTL. Calls of the roll may take half of Every.
 	TTL time.Duration
 	// About returns what this instance tells the others about itself, with each beat; nil
 	// means nothing.

@@ -15,8 +15,8 @@ type tally struct {
 	intact bool
 	from   time.Duration
 
-	// While the roll says that there are fewer (fewer), since when, and the most that it has
-	// counted since then.
+	// Whether the roll says that there are fewer instances than size; if so, since when, and the
+	// most that it has counted since then.
 	fewer bool
 	since time.Duration
 	most  int

@@ -236,7 +236,8 @@ func (a *Archive) look(ctx context.Context, have string) (*snapshot, error) {
 	return s, nil
 }
 
-// wait returns when something below the prefix has changed at a revision or later, or after most.
+// wait returns when something below the prefix has changed at the revision from or later, or after
+// most.
 func (a *Archive) wait(ctx context.Context, from int64, most time.Duration) {
 	ctx, cancel := context.WithTimeout(clientv3.WithRequireLeader(ctx), most)
 	defer cancel()

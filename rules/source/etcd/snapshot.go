@@ -34,7 +34,7 @@ func (a *Archive) revisionsKey() string { return a.prefix + ".tidegate/revisions
 
 const (
 	pageSize  = 100 // keys in one answer
-	compacted = 3   // how often a snapshot is started over
+	compacted = 3   // how often a snapshot is tried if its revision is compacted
 )
 
 // snapshot reads all files. It starts over if etcd compacts the revision that it reads.
@@ -128,7 +128,7 @@ func (s *snapshot) bundle() *source.Bundle {
 	return b
 }
 
-// unchanged reports whether the files are still those of s, and as of which revision of etcd.
+// unchanged reports whether the files are still those of s as of at, the latest revision of etcd.
 func (a *Archive) unchanged(ctx context.Context, s *snapshot) (at int64, same bool, err error) {
 	seen := 0
 	same = true
@@ -149,8 +149,8 @@ func (a *Archive) unchanged(ctx context.Context, s *snapshot) (at int64, same bo
 	return at, same && seen == len(s.mods), nil
 }
 
-// pages calls each for all keys below the prefix, at one revision: rev, or the latest if that is 0.
-// Then it sets at to the latest.
+// pages calls each for all keys below the prefix, at one revision: rev or, if that is 0, the
+// latest, which it stores in at.
 func (a *Archive) pages(ctx context.Context, rev int64, at *int64, each func(*mvccpb.KeyValue) error, options ...clientv3.OpOption) error {
 	from, end := a.prefix+"/", clientv3.GetPrefixRangeEnd(a.prefix+"/")
 	for pages := 0; pages <= rulepack.MaxFiles/pageSize+1; pages++ {

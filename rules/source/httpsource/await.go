@@ -40,8 +40,8 @@ func (s *Source) await(caller context.Context, was *snapshot) (fresh *file, err 
 	return fresh, err
 }
 
-// report tells the server what this instance applies whenever that is something else: a long
-// poll may have begun before the last bundle was put into force.
+// report tells the server which rules this instance applies whenever that differs from what it was
+// told: a long poll may have begun before the last bundle was put into force.
 func (s *Source) report(ctx context.Context, was *snapshot, until time.Time, tell func(*file, error)) {
 	for sleep.For(ctx, min(s.pace.poll/4, time.Until(until))) == nil && time.Until(until) > 0 {
 		if s.o.Report() == s.told() {
@@ -53,7 +53,7 @@ func (s *Source) report(ctx context.Context, was *snapshot, until time.Time, tel
 	}
 }
 
-// told is what the server was told last.
+// told returns what the server was told last.
 func (s *Source) told() feed.Report {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,7 +79,8 @@ func (s *Source) watch(ctx context.Context, was *snapshot, name string, until ti
 	}
 }
 
-// look asks for a file, and tells if it is another one or cannot be had.
+// look asks for a file, and calls tell if it has changed or cannot be fetched; same reports that
+// neither is so, and that ctx has not ended.
 func (s *Source) look(ctx context.Context, was *snapshot, name string, wait time.Duration, tell func(*file, error)) (pause time.Duration, same bool) {
 	before := was.file(name)
 	is, pause, err := s.fetch(ctx, name, before, wait)

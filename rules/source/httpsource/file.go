@@ -17,7 +17,7 @@ import (
 	"tidegate.dev/tidegate/rules/source/internal/web"
 )
 
-// file is one file of the server as it was last. Nobody changes it; asking again gives another.
+// file is one file of the server as of one answer. It is never changed: each answer makes another.
 type file struct {
 	name    string // in the bundle
 	missing bool   // the server does not have it
@@ -26,14 +26,14 @@ type file struct {
 	bundle  bool // it has all files
 
 	etag, modified string        // by which the server is asked again; "" if it does not say
-	maxAge         time.Duration // it is fresh, by its own account
-	whole          time.Time     // it was fetched whole
-	young          bool          // it had just been written, and may have been again in the same second
+	maxAge         time.Duration // how long it is fresh, by its headers; 0 if they do not say
+	whole          time.Time     // when it was last fetched whole, or confirmed by a long poll
+	young          bool          // when fetched, it could be written again in the same second
 	refers         []rulefile.Reference
 }
 
-// fetch returns the file as it is now; it is was itself if that has not changed. The server is
-// asked to wait for a change, if wait is not 0. pause is how long to leave it alone afterwards.
+// fetch returns the file as it is now; a copy of was if the server says that it has not changed. If
+// wait is not 0, the server is asked to wait for a change. pause is how long not to ask it again.
 func (s *Source) fetch(ctx context.Context, name string, was *file, wait time.Duration) (is *file, pause time.Duration, err error) {
 	u := s.urlOf(name)
 	q := web.Request{URL: u, Header: make(http.Header), Wait: wait, Max: s.most(name)}
@@ -80,7 +80,7 @@ func (s *Source) most(name string) int64 {
 	return int64(s.bounds.file)
 }
 
-// urlOf is where a file is: beside the main one, with the same query.
+// urlOf returns the URL of a file: beside the main one, with the same query.
 func (s *Source) urlOf(name string) *url.URL {
 	u := *s.url
 	if name == s.main {
@@ -94,7 +94,8 @@ func (s *Source) urlOf(name string) *url.URL {
 	return &u
 }
 
-// read makes a file of an answer.
+// read makes a file of an answer. A file other than the main one may be missing; every other answer
+// that is neither a file nor "not modified" is an error.
 func (s *Source) read(name string, was *file, conditional bool, a *web.Answer) (*file, error) {
 	switch {
 	case a.Status == http.StatusNotModified && conditional:
@@ -129,8 +130,8 @@ func (s *Source) read(name string, was *file, conditional bool, a *web.Answer) (
 	return is, nil
 }
 
-// pause is how long to leave the server alone after it said what a file is. One that took its
-// time was waiting for a change, and is asked again at once.
+// pause returns how long not to ask the server for a file again. A server that took at least
+// pace.poll to answer was waiting for a change, and is asked again at once.
 func (s *Source) pause(is *file, took time.Duration) time.Duration {
 	if took >= s.pace.poll {
 		return 0

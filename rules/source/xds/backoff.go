@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// pace is how long a Watcher waits for what.
+// pace has the waits of a Watcher.
 type pace struct {
 	least  time.Duration // between two connections
 	most   time.Duration
-	steady time.Duration // that a connection has to last for the next to be made without a long wait
-	again  time.Duration // before a response that was refused already is refused once more, at most
+	steady time.Duration // how long a connection has to last for the backoff to start over
+	again  time.Duration // the longest wait before another response in a row is refused
 	quiet  time.Duration // between two responses
 }
 

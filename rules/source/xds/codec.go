@@ -7,8 +7,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// codec is protobuf that looks at a message before it makes objects of it: one of 4 MiB could
-// be 2 million resources.
+// codec is the codec of protobuf that checks the size of a message before decoding it: a message of
+// 4 MiB could have 2 million resources.
 type codec struct{}
 
 // Name implements [google.golang.org/grpc/encoding.CodecV2].

@@ -32,7 +32,7 @@ const (
 	idlePing = 6 * time.Minute
 )
 
-// dial returns a connection that is yet to be made.
+// dial returns a client connection, which connects when it is first used.
 func (o *Options) dial() (*grpc.ClientConn, error) {
 	secure := insecure.NewCredentials()
 	if o.TLS != nil {

@@ -16,17 +16,17 @@ import (
 	"tidegate.dev/tidegate/rules/envoy"
 )
 
-// The types of what a server sends: a configuration, or one inside of a resource with a name.
+// The types of what a server sends: a configuration, or a named resource that contains one.
 const (
 	configType   = "type.googleapis.com/ratelimit.config.ratelimit.v3.RateLimitConfig"
 	resourceType = "type.googleapis.com/envoy.service.discovery.v3.Resource"
 )
 
 const (
-	// maxText is how long all resources may be as text, in bytes. One of them may be as long
-	// as a rule file.
+	// maxText bounds the text of all resources together, in bytes. The reader of rules bounds that
+	// of each.
 	maxText = 8 << 20
-	// maxName is how much is shown of what the server calls something, in characters.
+	// maxName is how many characters of a name that the server sends are shown.
 	maxName = 200
 )
 
@@ -68,7 +68,7 @@ func translate(resources []*anypb.Any) ([]envoy.File, diag.List) {
 	return files, problems.List()
 }
 
-// fileName is what problems call a resource.
+// fileName returns the name of a resource in problems.
 func fileName(c *ratelimit.RateLimitConfig) string {
 	name := cmp.Or(c.GetName(), c.GetDomain())
 	if short := clip(name); short != name {

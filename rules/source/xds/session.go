@@ -25,12 +25,12 @@ type session struct {
 	stream   discovery.AggregatedDiscoveryService_StreamAggregatedResourcesClient
 	node     *core.Node
 	accepted string  // the version that was accepted last
-	has      bool    // this server has sent rules in this stream
+	has      bool    // the server has sent rules in this stream, and they were accepted
 	refusing bool    // the last response was refused
 	again    backoff // before the next refusal
 }
 
-// session connects, and takes what the server sends until the connection ends.
+// session connects, and handles responses until the connection ends. It returns why that ended.
 func (w *Watcher) session(ctx context.Context) error {
 	conn, err := w.o.dial()
 	if err != nil {
@@ -64,7 +64,8 @@ func (w *Watcher) session(ctx context.Context) error {
 	}
 }
 
-// ended returns why the stream ended: the error of Send only says that it did.
+// ended returns why the stream ended if err, from Send, is io.EOF, which only says that it did;
+// otherwise it returns err.
 func (s *session) ended(err error) error {
 	if errors.Is(err, io.EOF) {
 		if _, why := s.stream.Recv(); why != nil {
@@ -118,8 +119,8 @@ func (o *Options) node() *core.Node {
 	return n
 }
 
-// take puts a response in force. again: this server has sent rules before, so an empty response
-// means that there are none.
+// take puts a response in force, or returns why it is refused. again means that the server has sent
+// rules in this stream: an empty response then removes them, and otherwise is ignored.
 func (w *Watcher) take(r *discovery.DiscoveryResponse, again bool) error {
 	old := w.set.Load()
 	if len(r.GetResources()) == 0 && len(old.Domains()) > 0 && !again {
@@ -182,7 +183,7 @@ const (
 	toldBytes    = 8192 // of their text
 )
 
-// refusal returns the text for the server: most servers log it unchanged.
+// refusal returns the text of err for the server, shortened: most servers log it unchanged.
 func refusal(err error) string {
 	var list diag.List
 	var text string

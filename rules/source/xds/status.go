@@ -9,13 +9,13 @@ import (
 	"tidegate.dev/tidegate/rules/envoy"
 )
 
-// Status is what there is to know about the control plane and the rules it sent.
+// Status is the state of the connection to the control plane and of the rules that it sent.
 type Status struct {
 	Address   string    `json:"address"`
 	Connected bool      `json:"connected"`
 	Since     time.Time `json:"since"` // when Connected became what it is
 
-	// Of what is in force. Before the server has sent anything, that is nothing.
+	// These describe the rules in force; they are zero before any were accepted.
 	Version  string    `json:"version,omitempty"` // as the server calls it
 	LoadedAt time.Time `json:"loaded_at,omitzero"`
 	Domains  int       `json:"domains"`
@@ -27,16 +27,16 @@ type Status struct {
 	// connection; "" if all is well.
 	Error    string         `json:"error,omitempty"`
 	Problems envoy.Problems `json:"problems,omitempty"`
-	// Kept: the server has no rules at all since the connection began, as one that has just
-	// been started may; those before are in force.
+	// Kept: the server has sent no rules since the connection began, which one that has just
+	// started may do; the previous rules stay in force.
 	Kept bool `json:"kept,omitempty"`
 }
 
-// record is a Status that several goroutines use.
+// record is a Status that several goroutines use, and what it is made from.
 type record struct {
 	mu       sync.Mutex
 	is       Status
-	refusal  string // why what the server sent last is not in force, as it was told; "" if it is
+	refusal  string // why the last response is not in force, as sent to the server; "" if it is
 	refused  error  // the same, with every problem
 	trouble  error  // why there is no connection
 	answered bool   // a server has sent something that was accepted
@@ -67,7 +67,8 @@ func (r *record) read() Status {
 	return is
 }
 
-// inTheWay returns why there are no rules, nil if nothing is known.
+// inTheWay returns why the last response was refused, or else why there is no connection; nil if
+// neither is so.
 func (r *record) inTheWay() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

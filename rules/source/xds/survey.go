@@ -8,18 +8,19 @@ import (
 )
 
 const (
-	// maxMessages is how many messages a response may have inside, resources and descriptors
-	// together. Two bytes on the wire are a message, and a hundred times that in memory.
+	// maxMessages is how many messages a response may contain, resources and descriptors together.
+	// A message of two bytes on the wire takes a hundred times that in memory.
 	maxMessages = 200_000
 	// maxLevels is how deep descriptors may be nested. The text of rules has two levels of
 	// indentation for each.
 	maxLevels = 30
 )
 
-// survey counts the messages in wire format before anybody makes objects of them.
+// survey counts the messages in wire format before they are decoded.
 type survey struct{ messages int }
 
-// message refuses b if it has more in it than a server would send that means well.
+// message counts the messages in b, which is of type d, and returns an error if they are more than
+// maxMessages, are nested deeper than maxLevels, or b is malformed.
 func (s *survey) message(b []byte, d protoreflect.MessageDescriptor, level int) error {
 	if level > maxLevels {
 		return fmt.Errorf("more than %d levels of messages, one inside of the other", maxLevels)

@@ -24,7 +24,8 @@ type page struct {
 	problems diag.List
 }
 
-// write returns the text of c, and what c has that the text of a rule file cannot say.
+// write returns the text of c, and a problem for each message in it with fields that this version
+// does not know.
 func write(file string, c *ratelimit.RateLimitConfig) ([]byte, diag.List) {
 	p := &page{file: file}
 	p.begin(0)
@@ -56,7 +57,7 @@ func (p *page) begin(indent int) {
 
 func (p *page) field(name, value string) { p.text.WriteString(name + ": " + value) }
 
-// full reports whether nobody would read more: the reader of rules says so of the text.
+// full reports whether the text is longer than the reader of rules accepts.
 func (p *page) full() bool { return p.text.Len() > yamltree.MaxSize }
 
 func (p *page) descriptors(all []*ratelimit.RateLimitDescriptor, indent int) {
@@ -122,8 +123,8 @@ func (p *page) flag(name string, on bool, indent int) {
 	}
 }
 
-// unit is the word of a rule file. A number that has no word is left as it is, for the reader
-// of rules to refuse.
+// unit returns the word for u in a rule file; a number without a word stays a number, which the
+// reader of rules refuses.
 func unit(u ratelimit.RateLimitUnit) string {
 	if name, ok := ratelimit.RateLimitUnit_name[int32(u)]; ok {
 		return strings.ToLower(name)
@@ -150,7 +151,7 @@ func (p *page) unknown(m proto.Message, what string) {
 	})
 }
 
-// quoted is text as a scalar, without quotes if it needs none.
+// quoted returns text as a YAML scalar, without quotes if it needs none.
 func quoted(text string) string {
 	if text != "" && strings.Trim(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == "" {
 		return text

@@ -13,10 +13,10 @@
 //
 // A response is put into force whole, and acknowledged, or refused whole. The server is told
 // why, in the messages of a rule file: each resource is written as one, so that they have a
-// line and a caret. Whatever is refused, whenever the server is gone, and if one that has just
-// been started has nothing to say, the previous rules stay in force.
+// line and a caret. If a response is refused, if the server is gone, or if a server that has just
+// started sends no rules, the previous rules stay in force.
 //
-// The package is not for programs that limit by themselves: it brings gRPC.
+// The package pulls in gRPC: import it only if you need it.
 package xds
 
 import (
@@ -37,14 +37,14 @@ import (
 type Options struct {
 	// Address is the host and port of the control plane, or unix:PATH.
 	Address string
-	// NodeID is the name under which the control plane has rules for this process. Default:
-	// default, as envoyproxy/ratelimit has it.
+	// NodeID is the name under which the control plane has rules for this process; "" means
+	// "default", as in envoyproxy/ratelimit.
 	NodeID string
 	// Metadata is what else the control plane is told about this process.
 	Metadata map[string]string
 	// TLS of the connection; nil for plain text.
 	TLS *TLS
-	// MaxMessage is how long a response may be, in bytes. Default: 4 MiB.
+	// MaxMessage is how long a response may be, in bytes; 0 means 4 MiB.
 	MaxMessage int
 	// Rules says how resources are read.
 	Rules envoy.Options
@@ -55,7 +55,7 @@ type Options struct {
 	OnChange func(old, now *envoy.Set)
 	// Version is that of this program, for the control plane.
 	Version string
-	// Log is told of changes, refusals and outages; nil means slog.Default.
+	// Log gets changes, refusals and outages; nil means slog.Default.
 	Log *slog.Logger
 }
 
@@ -75,7 +75,7 @@ type Watcher struct {
 	first  chan struct{} // closed when a server has sent something that was accepted
 	stop   context.CancelFunc
 	done   chan struct{}
-	told   string // the last trouble that was logged
+	told   string // the last reason for a lost connection that was logged; "" after a response
 }
 
 // Watch follows a control plane. It does not wait for it; see [Watcher.Await].
@@ -102,15 +102,15 @@ func watch(ctx context.Context, o Options, p pace) *Watcher {
 // Set returns the rules in force; nil, which has no domains, until a server has sent some.
 func (w *Watcher) Set() *envoy.Set { return w.set.Load() }
 
-// Status returns how things are with the control plane.
+// Status returns the state of the connection and of the rules.
 func (w *Watcher) Status() Status {
 	is := w.record.read()
 	is.Problems = slices.Clone(is.Problems)
 	return is
 }
 
-// Await returns when a server has sent rules that are in force, which may be none at all. If
-// ctx or the Watcher ends before, the error says what is in the way.
+// Await returns nil once a response of the server was accepted, even one without rules. If ctx or
+// the Watcher ends before, the error says why there is none.
 func (w *Watcher) Await(ctx context.Context) error {
 	select {
 	case <-w.first:
@@ -135,7 +135,7 @@ func (w *Watcher) Close() {
 	<-w.done
 }
 
-// run has one connection after the other.
+// run connects again and again, with a backoff, until ctx ends.
 func (w *Watcher) run(ctx context.Context) {
 	defer close(w.done)
 	defer w.stop()
@@ -156,14 +156,14 @@ func (w *Watcher) run(ctx context.Context) {
 	}
 }
 
-// connected is called when there is a connection.
+// connected records that there is a connection.
 func (w *Watcher) connected() {
 	w.record.edit(func() {
 		w.record.is.Connected, w.record.is.Since, w.record.trouble = true, time.Now(), nil
 	})
 }
 
-// lost is called when there is none, or none any more.
+// lost records why there is no connection, and logs a new reason.
 func (w *Watcher) lost(err error) {
 	w.record.edit(func() {
 		is := &w.record.is

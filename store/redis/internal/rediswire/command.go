@@ -15,10 +15,10 @@ type writer struct {
 	cmd   command
 }
 
-// command is what is known of one command: as much as tells its reply.
+// command is what is known of one command: enough to know what its reply has to be.
 type command struct {
-	args int
-	word [3][]byte // the first three
+	args int       // how many it has, its name included
+	word [3][]byte // the first three arguments, up to maxWord bytes of each
 	tag  []byte    // the first bytes of the first argument of a script
 	keys int       // of a script
 	at   int       // the argument that is being read
@@ -29,7 +29,7 @@ const maxWord = 32
 
 var errCommand = errors.New("rediswire: a client that does not send arrays of blobs")
 
-// scan reads b, and tells of each command that ends in it.
+// scan reads b, and calls sent for each command that ends in it.
 func (w *writer) scan(b []byte, sent func(*command)) error {
 	for len(b) > 0 {
 		if w.state == 'b' {
@@ -62,7 +62,7 @@ func (w *writer) sane() error {
 	return nil
 }
 
-// length reads a line that announces something.
+// length reads the line that announces how many arguments follow, or how long one is.
 func (w *writer) length() error {
 	first := byte('*')
 	if w.state == '$' {
@@ -86,7 +86,7 @@ func (w *writer) length() error {
 	return nil
 }
 
-// next goes on to the next argument, or command.
+// next goes on to the next argument, or calls sent if that was the last one.
 func (w *writer) next(sent func(*command)) {
 	w.cmd.next()
 	w.state = '$'
@@ -104,7 +104,7 @@ func (c *command) reset(args int) {
 	c.args, c.at, c.seen, c.keys = args, 0, 0, -1
 }
 
-// read keeps what is worth it of an argument.
+// read keeps what is needed of a piece of an argument.
 func (c *command) read(b []byte) {
 	switch {
 	case c.at < len(c.word):

@@ -24,8 +24,8 @@ type Conn struct {
 	report func(error) // may be nil
 
 	in     reader // of the reading goroutine
-	well   bool   // of the reading goroutine: that was told
-	failed error  // of the reading goroutine: what was wrong; final
+	well   bool   // of the reading goroutine: report was told that the server answers
+	failed error  // of the reading goroutine: why the connection was closed; final
 
 	out    writer // of the writing goroutine
 	mu     sync.Mutex
@@ -69,8 +69,8 @@ func (c *Conn) sent(cmd *command) {
 	c.wanted.push(w)
 }
 
-// Read implements [net.Conn]. It returns whole messages that are in order, and beginnings
-// of messages that are so far; a client does nothing about those.
+// Read implements [net.Conn]. It returns whole messages that are valid, and beginnings of
+// messages that are valid so far, on which a client does not act yet.
 func (c *Conn) Read(b []byte) (int, error) {
 	if c.failed != nil {
 		return 0, c.failed
@@ -88,7 +88,8 @@ func (c *Conn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// check reads along. It returns where the last message ends that is in order.
+// check reads along. If b has something invalid, it returns an error, and where the last valid message
+// before that ends.
 func (c *Conn) check(b []byte) (good int, err error) {
 	for at := 0; at < len(b); {
 		if c.in.between() {
@@ -112,7 +113,8 @@ func (c *Conn) check(b []byte) (good int, err error) {
 	return good, nil
 }
 
-// begin says what the next message may be.
+// begin prepares the reader for the next message, which begins with b. It returns an error if no message
+// was to come.
 func (c *Conn) begin(b []byte) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -131,7 +133,7 @@ func (c *Conn) begin(b []byte) error {
 	return nil
 }
 
-// finish looks at a message that is whole.
+// finish reports what is wrong with a message that is whole, and takes what it answers off the list.
 func (c *Conn) finish() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

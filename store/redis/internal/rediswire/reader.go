@@ -6,8 +6,8 @@ import (
 )
 
 // reader reads along with what a server sends, message by message: values of Redis'
-// protocol in either version. What no server sends unasked, attributes and values whose
-// length is told afterwards, it does not take.
+// protocol in either version. It takes attributes, and values that do not announce their
+// length, as invalid: no server sends them unasked.
 type reader struct {
 	seen   bool // a message was whole, ever
 	pushed bool // this one is no reply
@@ -17,15 +17,15 @@ type reader struct {
 	todo  [maxDepth + 1]int
 	state byte // what comes next: 't' for a type, 'l' for the rest of a line, 'b' for a blob
 	typ   byte
-	line  []byte // so far, where it came in pieces
-	left  int    // bytes of the blob
-	lim   limits
-	kept  []byte
+	line  []byte // so far, if it comes in pieces
+	left  int    // bytes of the blob that are still to come, with the CRLF behind it
+	lim   limits // what is left of those of the message
+	kept  []byte // the first bytes of the message; see limits.inspect
 }
 
 func (r *reader) between() bool { return !r.open }
 
-// begin is ready for a message.
+// begin prepares r for a message.
 func (r *reader) begin(lim limits) {
 	r.open, r.depth, r.state, r.lim = true, 0, 't', lim
 	r.todo[0] = 1
@@ -64,7 +64,7 @@ func (r *reader) scan(b []byte) (n int, whole bool, err error) {
 	return n, false, nil
 }
 
-// begun is told the type of a value.
+// begun notes the type of a value, or reports what is wrong with it.
 func (r *reader) begun(typ byte) error {
 	switch typ {
 	case '+', '-', ':', '$', '*', '_', '%', '~', ',', '#', '!', '=', '(':
@@ -79,7 +79,7 @@ func (r *reader) begun(typ byte) error {
 	return nil
 }
 
-// readLine reads up to the end of the line.
+// readLine reads b from n on up to the end of the line, and returns where in b it has stopped.
 func (r *reader) readLine(b []byte, n int) (int, error) {
 	end := bytes.IndexByte(b[n:], '\n')
 	if end < 0 {
@@ -102,7 +102,7 @@ func (r *reader) readLine(b []byte, n int) (int, error) {
 	return n + end + 1, err
 }
 
-// value is told what the first line of a value says.
+// value takes the first line of a value, or reports what is wrong with it.
 func (r *reader) value(text []byte) error {
 	switch r.typ {
 	case '$', '!', '=':
@@ -140,7 +140,7 @@ func (r *reader) value(text []byte) error {
 	return nil
 }
 
-// length reads a length of at most so many; -1 is nothing.
+// length reads a length. ok is false if it is above most, or no length; -1 is that of a null.
 func length(text []byte, most int) (n int, ok bool) {
 	if string(text) == "-1" {
 		return -1, true
@@ -174,7 +174,7 @@ func (r *reader) enter(n int, text []byte) error {
 	return nil
 }
 
-// readBlob passes over a blob and sees that it ends where it should.
+// readBlob passes over a blob, checks that it ends where it should, and returns where in b it has stopped.
 func (r *reader) readBlob(b []byte, n int) (int, error) {
 	if r.left > 2 {
 		skip := min(r.left-2, len(b)-n)

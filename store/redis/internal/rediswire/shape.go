@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// item is a value of a message that is in order.
+// item is a value of a valid message.
 type item struct {
 	typ  byte
-	text string // of what is no array
-	all  []item // of what is one
+	text string // of any value but an array
+	all  []item // of an array: its elements
 }
 
 // parse reads the first value of m, which is known to be whole.
@@ -53,7 +53,7 @@ func words(all []item) bool {
 	return true
 }
 
-// shaped reports whether the reply m is one that clients do not stumble over.
+// shaped reports whether the reply m has a shape that clients can handle.
 func (w *want) shaped(m []byte) bool {
 	switch w.kind {
 	case role:
@@ -68,8 +68,8 @@ func (w *want) shaped(m []byte) bool {
 	return true
 }
 
-// acceptError reports what is wrong with the error m. Clients take those apart that
-// lead elsewhere.
+// acceptError reports what is wrong with the error m. Clients parse those that redirect them
+// to another server.
 func (w *want) acceptError(m []byte) error {
 	it, _ := parse(m)
 	fields := strings.Split(it.text, " ")
@@ -113,7 +113,8 @@ func unsubscribed(m []byte) bool {
 	return it.text == "PONG" || len(it.all) > 0 && it.all[0].text == "pong"
 }
 
-// answeredLocked takes the reply that was just accepted off the list.
+// answeredLocked takes w, whose reply was just accepted, off the list. With an unsubscribe goes the PING
+// behind it, unless the unsubscribe failed.
 func (c *Conn) answeredLocked(w *want) error {
 	ended := w.kind == unsubscribe
 	failed := ended && c.in.kept[0] == '-'
@@ -133,7 +134,8 @@ func (c *Conn) answeredLocked(w *want) error {
 	return nil
 }
 
-// pushedLocked looks at a message that is no reply.
+// pushedLocked reports what is wrong with a message that was pushed, and counts those that answer a
+// subscription.
 func (c *Conn) pushedLocked() error {
 	it, _ := parse(c.in.kept)
 	if len(it.all) == 0 || !it.all[0].word() {
@@ -174,7 +176,7 @@ func (c *Conn) pushedLocked() error {
 	return nil // news of a kind that clients pass over
 }
 
-// pongLocked is the reply to PING beside subscriptions, in the old protocol.
+// pongLocked takes the reply to a PING beside subscriptions, in the old protocol.
 func (c *Conn) pongLocked(it item) error {
 	next := c.wanted.first()
 	if it.typ == '>' || next == nil || next.kind != pong && next.kind != unsubscribe {
@@ -183,8 +185,7 @@ func (c *Conn) pongLocked(it item) error {
 	return c.answeredLocked(next)
 }
 
-// announces reports whether a message of Sentinel has the fields that a client takes it
-// apart into.
+// announces reports whether a message of Sentinel has the fields that clients read of it.
 func announces(channel, text string) bool {
 	fields := strings.Split(text, " ")
 	switch channel {

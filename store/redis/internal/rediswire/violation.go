@@ -9,8 +9,8 @@ import (
 
 // Violation is the error of a connection whose server sent what cannot be right.
 type Violation struct {
-	What string // was wrong
-	Got  string // the first bytes of it
+	What string // what the server sent, in words
+	Got  string // the first bytes of that
 	Hint string // what may be the reason, if that can be told
 }
 
@@ -29,22 +29,22 @@ func (v *Violation) Error() string {
 // ErrHungUp is reported when a server closes a connection without a word.
 var ErrHungUp = errors.New("the server closed the connection without a word: it may want TLS, or have too many connections")
 
-// ServerError is what a server says to a client that introduces itself, in place of a
-// welcome.
+// ServerError is an error in the words of the server, for example in place of a welcome to a
+// client that introduces itself.
 type ServerError string
 
-// Error is the server's own words.
+// Error returns the server's own words.
 func (e ServerError) Error() string { return string(e) }
 
-// maxGot is how much of what came is told.
+// maxGot is how many bytes of what came an error has.
 const maxGot = 80
 
 func violation(what string, got []byte) *Violation {
 	return &Violation{What: what, Got: string(got[:min(len(got), maxGot)])}
 }
 
-// surplus is the error of a message that nobody asked for. It is how a server says that
-// it does not want to be asked.
+// surplus returns the error of a message that nobody asked for. By such a message a server
+// says that it refuses the connection.
 func (c *Conn) surplus(b []byte) error {
 	v := violation("a reply that nobody asked for", firstLine(b))
 	if bytes.HasPrefix(b, []byte("-")) {

@@ -30,18 +30,18 @@ const (
 	unsubscribe // pushes, or nothing; a PING follows
 )
 
-// want is the reply that a command is to have.
+// want is what is known of the reply that a command is to have.
 type want struct {
 	kind kind
-	left int // pushes, of subscribe
-	all  int // of them
+	left int // of subscribe: pushes that are still to come
+	all  int // of subscribe: pushes in all
 	tag  [TagSize]byte
-	// rest: the unsubscribe before this ping failed, and a client that knows so skips
-	// the reply if it is one to a ping.
+	// rest: the unsubscribe before this ping failed, so the ping has a reply of its own.
+	// The client knows that, and skips it if it is a reply to a ping.
 	rest bool
 }
 
-// want is what is to come back for c.
+// want returns what is to come back for c.
 func (c *command) want() want {
 	if c.script() { // nearly always
 		w := want{kind: script}
@@ -81,9 +81,9 @@ var types = [...]string{
 
 // limits of a message.
 type limits struct {
-	elements int // that arrays may announce, in all
+	elements int // how many elements its arrays may announce, in all
 	bytes    int
-	inspect  int // so many of the first bytes are looked at in the end
+	inspect  int // how many of its first bytes are kept, to be looked at when it is whole
 }
 
 const (
@@ -127,7 +127,7 @@ func (w *want) accept(m []byte) error {
 	return nil
 }
 
-// null reports whether m is nothing in the old protocol, where the new one has _.
+// null reports whether m is the old protocol's null, and types allow _, which is that of the new one.
 func null(m []byte, types string) bool {
 	return strings.IndexByte(types, '_') >= 0 && (string(m) == "$-1\r\n" || string(m) == "*-1\r\n")
 }
@@ -139,7 +139,7 @@ func (w *want) acceptScript(m []byte) error {
 	return nil
 }
 
-// queue is the replies to come, the first one first.
+// queue has what is known of the replies to come, in their order.
 type queue struct {
 	all  []want
 	from int
