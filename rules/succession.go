@@ -44,6 +44,9 @@ func (s *succession) rule(old, a *account) {
 		}
 		return
 	}
+	if len(a.Plans) == 0 {
+		return // the rule denies now: it counts nothing
+	}
 	s.gone(old, a)
 	s.regroup(old, a)
 	ends, branches := lives{old.Lives, a.lookbacks}, old.branches()
