@@ -19,7 +19,7 @@ const unixPrefix = "unix:"
 // Open reports whether there is anything to listen on; the zero value is off.
 func (a Address) Open() bool { return a.Network != "" }
 
-// String is how it is written: 127.0.0.1:8080, unix:/run/tidegate.sock, or off.
+// String returns the address as it is written: 127.0.0.1:8080, unix:/run/tidegate.sock, or off.
 func (a Address) String() string {
 	if !a.Open() {
 		return Off
@@ -133,12 +133,12 @@ func readHostPort(text, host, port string) (Address, mistake) {
 	return Address{"tcp", net.JoinHostPort(host, port)}, mistake{}
 }
 
-// anyHost returns the hint for an address that this machine does not have.
+// anyHost returns the hint for an address whose host is missing or cannot be used.
 func anyHost(port string) string {
 	return "write " + quote("127.0.0.1:"+port) + " for this machine alone, or " + quote(":"+port) + " for all that reach it"
 }
 
-// readSocket reads what follows unix: as the path of a socket.
+// readSocket reads path, which follows "unix:", as the path of a socket.
 func readSocket(w rawValue, path string) (Address, mistake) {
 	const longest = 107 // the kernel's limit, without the terminating zero
 	if path == "" {
@@ -153,7 +153,8 @@ func readSocket(w rawValue, path string) (Address, mistake) {
 	return Address{"unix", path}, mistake{}
 }
 
-// notHostPort recognises what people write instead of host and port.
+// notHostPort returns the mistake of a text that is not a host and a port. It knows what people write
+// instead.
 func notHostPort(text, usual string) mistake {
 	if _, rest, ok := strings.Cut(text, "://"); ok {
 		hostPort, _, _ := strings.Cut(rest[strings.LastIndex(rest, "@")+1:], "/")

@@ -61,11 +61,14 @@ type listener struct {
 	Address
 }
 
+// listeners returns all settings of Listen, also those that are off.
 func (l *loader) listeners() []listener {
 	listen := l.config.Listen
 	return []listener{{"listen.gateway", listen.Gateway}, {"listen.check", listen.Check}, {"listen.resp", listen.RESP}, {"listen.rls", listen.RLS}, {"listen.rls_http", listen.RLSHTTP}, {"listen.admin", listen.Admin}}
 }
 
+// checkListen reports listeners at the same address, that none is open for clients, and doors that
+// need authentication.
 func (l *loader) checkListen() {
 	all := l.listeners()
 	for i, b := range all {
@@ -95,6 +98,7 @@ func (l *loader) checkOpen(path string, at Address, secret, file, authorities, f
 		"name a file with a "+secret+" in "+quote(file)+", or listen on "+quote("127.0.0.1:"+at.port()))
 }
 
+// checkUpstreams reports upstreams that are listeners of this process.
 func (l *loader) checkUpstreams() {
 	if !l.sound("upstreams", "listen.gateway", "listen.check", "listen.resp", "listen.rls", "listen.rls_http", "listen.admin") {
 		return
@@ -117,6 +121,7 @@ func (l *loader) checkUpstreams() {
 
 var listenerNames = map[string]string{"listen.check": "check API", "listen.resp": "RESP listener", "listen.rls": "rate limit service", "listen.rls_http": "HTTP side of the rate limit service", "listen.admin": "admin listener"}
 
+// checkTrust reports settings of trust that are risky, contradict each other, or have no effect.
 func (l *loader) checkTrust() {
 	trust := l.config.Trust
 	for i, p := range trust.Proxies {

@@ -10,7 +10,8 @@ import (
 	"tidegate.dev/tidegate/internal/lang/diag"
 )
 
-// codec reads and writes values of one type. What write returns, read parses to the same value.
+// codec reads and writes values of one type. What write returns, read parses to the same value,
+// unless it is a URL with a password, which is written without it.
 type codec[T any] struct {
 	read  func(rawValue) (T, mistake)
 	write func(T) string // returns "" for no value
@@ -137,6 +138,7 @@ func named[T comparable](words []string, values []T) codec[T] {
 	}
 }
 
+// notOneOf returns the mistake of a text that is none of words, with the nearest of them.
 func notOneOf(text string, words []string) mistake {
 	hint := "write " + diag.Choice(words)
 	if near := diag.Nearest(text, words); near != "" && len(words) > 1 {

@@ -256,7 +256,8 @@ type RESP struct {
 	TLS       DoorTLS
 }
 
-// RLSQuota is what the quota service for Envoy assigns.
+// RLSQuota has the times of the quota service for Envoy: how long an assignment is valid, and how
+// long it may take until the proxy has it.
 type RLSQuota struct {
 	TTL      time.Duration // whole seconds; default: 2s
 	Delivery time.Duration // at most half of TTL; default: 500ms
@@ -287,7 +288,7 @@ const (
 	EnvoyProxy = "envoyproxy"
 )
 
-// DoorTLS is what a listener speaks that other servers ask: certificate and key, or neither.
+// DoorTLS is the TLS of a listener that other servers ask: certificate and key, or neither.
 type DoorTLS struct {
 	KeyPair
 	ClientCA string // file with the authorities of certificates that callers must have, in PEM; default: none

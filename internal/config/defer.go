@@ -29,7 +29,7 @@ var headerFile = codec[string]{
 	write: func(v string) string { return v },
 }
 
-// checkDefer tells of settings that do not go together.
+// checkDefer reports settings that contradict each other.
 func (l *loader) checkDefer() {
 	l.checkCredentials()
 	if l.config.Defer.Path == l.config.Usage && l.config.Usage != "" && l.sound("defer.path", "usage") {
@@ -37,7 +37,7 @@ func (l *loader) checkDefer() {
 	}
 }
 
-// checkCredentials wants every header once.
+// checkCredentials reports headers that are listed twice.
 func (l *loader) checkCredentials() {
 	const path = "defer.credentials"
 	var seen []string

@@ -60,7 +60,7 @@ func parseDuration(text string) (time.Duration, bool) {
 	return v + more, v+more >= 0
 }
 
-// writeDuration is shorter than String: 2m for 2m0s, 0 for 0s.
+// writeDuration returns v as text, which is shorter than that of String: 2m for 2m0s, 0 for 0s.
 func writeDuration(v time.Duration) string {
 	text := v.String()
 	if strings.HasSuffix(text, "m0s") {
@@ -75,7 +75,8 @@ func writeDuration(v time.Duration) string {
 	return text
 }
 
-// plainDuration is how to write 15, 2 weeks or "15 minutes", if text is such.
+// plainDuration returns how to write a duration such as 15, 2 weeks or "15 minutes"; "" for other
+// texts.
 func plainDuration(text string) string {
 	count, unit, ok := diag.PlainDuration(text)
 	switch {

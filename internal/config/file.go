@@ -13,7 +13,7 @@ import (
 	"tidegate.dev/tidegate/internal/lang/yamltree"
 )
 
-// named is the configuration file and who named it, "" for nobody.
+// named returns the configuration file and where it was named; "" if it was not.
 func (l *loader) named() (file string, at origin) {
 	switch flags := l.o.Flags.file; {
 	case l.o.File != "":
@@ -77,7 +77,7 @@ func (l *loader) takeFile() {
 	}
 }
 
-// onlyComments: a file in which everything is commented out sets nothing.
+// onlyComments reports whether src has nothing but comments: such a file sets nothing.
 func onlyComments(src []byte) bool {
 	for line := range bytes.Lines(bytes.TrimPrefix(src, []byte("\ufeff"))) {
 		line = bytes.TrimSpace(line)
@@ -149,7 +149,8 @@ func (l *loader) field(s *setting, n *yamltree.Node) {
 	}
 }
 
-// pairs are the fields of a map as items KEY=VALUE. What is no value is told of and left out.
+// pairs returns the fields of a map as items KEY=VALUE. It reports fields that have no single value,
+// and leaves them out.
 func (l *loader) pairs(s *setting, n *yamltree.Node) (values []rawValue) {
 	for _, f := range n.Fields {
 		if f.Value.Kind != yamltree.Scalar {
@@ -189,7 +190,7 @@ func (l *loader) entry(s *setting, n *yamltree.Node) (_ rawValue, ok bool) {
 	return rawValue{l.at(n), text, filepath.Dir(l.config.File)}, ok
 }
 
-// misshapen tells that a map or list stands where a value belongs.
+// misshapen reports a map or a list that stands where a value belongs.
 func (l *loader) misshapen(s *setting, n *yamltree.Node) {
 	what, hint := quote(s.path), "write "+quote(s.leaf()+": "+s.example)
 	if s.slot.many && !s.urls {
@@ -201,8 +202,8 @@ func (l *loader) misshapen(s *setting, n *yamltree.Node) {
 	l.tell(l.at(n), diag.Error, what+" is a single value, and this is "+n.What(), hint)
 }
 
-// unwrap returns the value of the only field that an item may have, nil when it
-// has none.
+// unwrap returns the value of the only field that an item may have. If it has no value, unwrap
+// reports that and returns nil.
 func (l *loader) unwrap(s *setting, n *yamltree.Node) (value *yamltree.Node) {
 	for _, f := range n.Fields {
 		if f.Key.Value != s.item {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// FlagValues are the settings that flags gave, for [Options]. They are judged by
-// [Load], together with the rest.
+// FlagValues are the settings that flags gave, for [Options]. [Load] checks them, together with the
+// rest.
 type FlagValues struct {
 	file  []string            // --config and -c
 	texts map[string][]string // by path, in the order given
@@ -43,7 +43,7 @@ func (f *flagValue) Set(text string) error {
 // Words returns all values that the setting can have; nil if they cannot be listed.
 func (f *flagValue) Words() []string { return f.setting.slot.words }
 
-// String is asked for the default, which --help prints; also of a zero flagValue.
+// String returns the default, which --help prints. Package flag also calls it on a zero flagValue.
 func (f *flagValue) String() string {
 	if f.setting == nil {
 		return ""
@@ -54,6 +54,7 @@ func (f *flagValue) String() string {
 // IsBoolFlag lets --trust.unix stand for --trust.unix=true.
 func (f *flagValue) IsBoolFlag() bool { return f.setting.slot.yesNo }
 
+// takeFlags takes settings from flags. An empty flag unsets a setting that has no default.
 func (l *loader) takeFlags() {
 	for _, s := range table {
 		texts := l.o.Flags.texts[s.path]
@@ -75,14 +76,14 @@ func (l *loader) takeFlags() {
 	}
 }
 
-// outside is where a flag or variable is.
+// outside returns the origin of a value that a flag or a variable gave.
 func outside(name, value string) origin {
 	at := origin{source: name + "=" + value}
 	at.pos.File = name
 	return at
 }
 
-// split makes a list of what a flag or variable says.
+// split returns the items of the list that a flag or a variable gave.
 func (s *setting) split(text string, at origin) []rawValue {
 	var values []rawValue
 	for item := range strings.SplitSeq(text, ",") {

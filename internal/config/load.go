@@ -21,7 +21,7 @@ type Options struct {
 	File string
 	// Flags are from [Flags], after the flag set was parsed; nil has none.
 	Flags *FlagValues
-	// OwnRules: where no rules are named, the caller has some.
+	// OwnRules says that the caller has rules to use if none are named, so that nobody is warned.
 	OwnRules bool
 	// Environ is the environment as KEY=value; nil means os.Environ().
 	Environ []string
@@ -74,13 +74,14 @@ type loader struct {
 	o        Options
 	config   *Config
 	lines    diag.Lines            // of the configuration file
-	broken   map[int]bool          // those that YAML did not understand: not judged again
-	wrong    map[string]bool       // settings with a problem: not held against others
+	broken   map[int]bool          // lines that are not valid YAML: nothing else is reported about them
+	wrong    map[string]bool       // settings with an error, by path: not compared with others
 	values   map[string][]rawValue // of settings in force
 	hidden   map[int]bool          // lines that may have a secret; 0 means flags and variables
 	problems diag.List
 }
 
+// takeDefaults sets all settings to the defaults that do not depend on others.
 func (l *loader) takeDefaults() {
 	for _, s := range table {
 		if s.fallback != "" {
@@ -108,7 +109,8 @@ func (l *loader) take(s *setting, values []rawValue, at origin) {
 	}
 }
 
-// advice is what to write instead, in the way of who wrote it.
+// advice returns the hint for a mistake: what to write instead, as a field, a flag or a variable,
+// whichever the value came from.
 func (s *setting) advice(m mistake, at origin) string {
 	write := func(value string) string {
 		switch {
@@ -128,6 +130,7 @@ func (s *setting) advice(m mistake, at origin) string {
 	return "write a value such as " + write(s.example)
 }
 
+// tell adds a problem, unless it is about a line that is not valid YAML.
 func (l *loader) tell(at origin, s diag.Severity, message, hint string) {
 	if at.inFile() && l.broken[at.pos.Line] {
 		return
@@ -135,7 +138,7 @@ func (l *loader) tell(at origin, s diag.Severity, message, hint string) {
 	l.problems.Add(diag.Problem{Pos: at.pos, Severity: s, Source: at.source, Message: message, Hint: hint})
 }
 
-// about tells of an error of a setting in force.
+// about reports an error of a setting, at the place where it was set.
 func (l *loader) about(s *setting, message, hint string) {
 	at := l.config.origins[s.path]
 	l.wrong[s.path] = true
@@ -163,18 +166,19 @@ func (l *loader) derive() {
 	}
 }
 
-// besideFile is name in the folder of the configuration file, or in the working
-// folder when there is none.
+// besideFile returns the path of name in the folder of the configuration file, or in the working
+// folder if there is none.
 func (l *loader) besideFile(name string) string {
 	return filepath.Join(filepath.Dir(l.config.File), name)
 }
 
-// given reports whether a setting was said anywhere, rightly or wrongly.
+// given reports whether the file, a variable or a flag has a setting, even with a wrong value.
 func (l *loader) given(path string) bool {
 	_, ok := l.config.origins[path]
 	return ok
 }
 
+// finish returns what Load returns, with passwords masked.
 func (l *loader) finish() (*Config, diag.List) {
 	for i := range l.problems {
 		p := &l.problems[i]

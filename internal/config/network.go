@@ -26,7 +26,7 @@ var network = codec[netip.Prefix]{
 	write: netip.Prefix.String,
 }
 
-// unmapped is an IPv4 network without the IPv6 around it, "" for more than that.
+// unmapped returns the IPv4 network of one that is written in IPv6; "" if it is more than IPv4.
 func unmapped(p netip.Prefix) string {
 	if p.Bits() < 96 {
 		return ""
@@ -34,6 +34,7 @@ func unmapped(p netip.Prefix) string {
 	return netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96).Masked().String()
 }
 
+// notNetwork returns the mistake of a text that is not a network, with advice for common mistakes.
 func notNetwork(text string) mistake {
 	message := "is not a valid network: " + quote(text)
 	if _, rest, ok := strings.Cut(text, "://"); ok {

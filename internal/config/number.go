@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// span is what a number may be: from least to most, or 0 where that means none.
+// span is the range of a number: from least to most, and 0 if orZero.
 type span[T int | int64] struct {
 	least, most T
 	orZero      bool
@@ -15,7 +15,7 @@ type span[T int | int64] struct {
 
 func (s span[T]) has(v T) bool { return v >= s.least && v <= s.most || v == 0 && s.orZero }
 
-// outside says that text is none of s.
+// outside returns the mistake of a value that is not in s.
 func (s span[T]) outside(text string, write func(T) string) mistake {
 	or := ""
 	if s.orZero {
@@ -41,7 +41,7 @@ func count(s span[int]) codec[int] {
 	}
 }
 
-// plainDigits is how to write 007, 1_000 or 1,000, if text is such.
+// plainDigits returns how to write a number such as 007, 1_000 or 1,000; "" for other texts.
 func plainDigits(text string) string {
 	plain := strings.NewReplacer("_", "", ",", "", " ", "", "'", "").Replace(text)
 	v, err := strconv.ParseUint(plain, 10, 63)
@@ -51,8 +51,7 @@ func plainDigits(text string) string {
 	return strconv.FormatUint(v, 10)
 }
 
-// unit is what a number of bytes may be counted in. KB are a thousand and KiB
-// 1024, as the standards have it.
+// unit is a unit of bytes. KB are a thousand and KiB 1024, as the standards have it.
 type unit struct {
 	name  string
 	bytes int64
@@ -92,6 +91,7 @@ func size(s span[int64]) codec[int64] {
 	}
 }
 
+// bytesOf returns how many bytes a unit has; without a unit, 1.
 func bytesOf(name string) (int64, bool) {
 	for _, u := range units {
 		if u.name == name {
@@ -101,6 +101,7 @@ func bytesOf(name string) (int64, bool) {
 	return 1, name == ""
 }
 
+// writeSize returns v in the first of units that divides it, as 64KiB; otherwise in bytes.
 func writeSize(v int64) string {
 	for _, u := range units {
 		if v > 0 && v%u.bytes == 0 && u.bytes > 1 {
@@ -110,7 +111,8 @@ func writeSize(v int64) string {
 	return strconv.FormatInt(v, 10)
 }
 
-// notSize knows what people write instead: 64K, 64kb, 64 KB, 64 Kbytes, -1.
+// notSize returns the mistake of a text that is not a size. It knows what people write instead: 64K,
+// 64kb, 64 KB, 64 Kbytes, -1.
 func notSize(text string) mistake {
 	digits := text[:len(text)-len(strings.TrimLeft(text, "0123456789"))]
 	name := strings.ToLower(strings.TrimSpace(text[len(digits):]))

@@ -15,7 +15,7 @@ type origin struct {
 	source string   // the line, or the flag or variable with its value
 }
 
-// String is the origin of a value, as operators read it.
+// String returns the origin of a value as operators read it.
 func (s origin) String() string {
 	switch {
 	case s.pos.File == "":
@@ -26,7 +26,7 @@ func (s origin) String() string {
 	return fmt.Sprintf("%s:%d:%d", s.pos.File, s.pos.Line, s.pos.Col)
 }
 
-// rank is who goes before whom: a flag before a variable, that before the file.
+// rank orders origins: a flag wins over a variable, that over the file, that over a default.
 func (s origin) rank() int {
 	switch {
 	case s.pos.File == "":
@@ -53,23 +53,24 @@ type rawValue struct {
 type mistake struct {
 	message string // follows the name of the setting: "is not a valid size: `64x`"
 	fix     string // the value to write instead
-	hint    string // what to do where it takes more than another value
+	hint    string // what to do, if it takes more than another value
 	item    int    // the item of a list that it is about
 	secret  bool   // the value is not to be shown
 }
 
 func (m mistake) any() bool { return m.message != "" }
 
+// wrong returns a mistake that is mended by another value, fix; "" if that is unknown.
 func wrong(message, fix string) mistake { return mistake{message: message, fix: fix} }
 
+// advised returns a mistake with a hint; with "", the hint is an example of the setting.
 func advised(message, hint string) mistake { return mistake{message: message, hint: hint} }
 
 // quote marks what somebody wrote, without passwords.
 func quote(text string) string { return diag.Quote(mask(text)) }
 
-// mask stars out what stands before the @ of a URL, users and passwords, and the
-// passwords behind its question mark. It keeps the length, so that carets stay where
-// they are.
+// mask replaces by stars what stands before the @ of a URL, users and passwords, and the passwords
+// in its query. It keeps the length, so that carets stay where they are.
 func mask(text string) string {
 	text = passwords.ReplaceAllStringFunc(text, func(found string) string { // they may have an @
 		name, value, _ := strings.Cut(found, "=")
@@ -84,7 +85,8 @@ func mask(text string) string {
 
 var passwords = regexp.MustCompile(`(?i)[?&][\w%.-]*(password|token|secret|signature|credential|sig)=[^&"` + "`" + `]*`)
 
-// maskSpaced stars out passwords with spaces, of which the words do not look like one.
+// maskSpaced replaces by stars users and passwords that contain spaces: their words, taken one by
+// one, would not look like a part of a URL.
 func maskSpaced(text string) string {
 	urls := strings.SplitAfter(text, "://")
 	for i, rest := range urls {
@@ -96,6 +98,7 @@ func maskSpaced(text string) string {
 	return strings.Join(urls, "")
 }
 
+// maskWord is mask for a word without spaces. It keeps the scheme of a URL.
 func maskWord(w string) string {
 	end := strings.LastIndex(w, "@")
 	if end < 0 {

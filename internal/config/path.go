@@ -14,13 +14,13 @@ import (
 	"tidegate.dev/tidegate/internal/lang/jwt"
 )
 
-// fileNeed is what must be there for a path to be of use.
+// fileNeed says what must be at a path, or where it leads, for a setting to work.
 type fileNeed uint8
 
 const (
 	nothing      fileNeed = iota
 	aFile                 // the file itself
-	fileOrFolder          // it
+	fileOrFolder          // either of them
 	itsFolder             // the folder that it will be written to
 	newFolder             // the folder that it will be made in
 )
@@ -28,7 +28,7 @@ const (
 // written reports whether what a path names is written.
 func (n fileNeed) written() bool { return n == itsFolder || n == newFolder }
 
-// within is path as seen from the working folder.
+// within returns path, which is taken relative to dir unless it is absolute.
 func within(dir, path string) string {
 	if filepath.IsAbs(path) {
 		return filepath.Clean(path)
@@ -36,7 +36,7 @@ func within(dir, path string) string {
 	return filepath.Join(dir, path)
 }
 
-// path is the name of a file or folder.
+// path is the codec of the name of a file or folder.
 var path = codec[string]{
 	read: func(w rawValue) (string, mistake) {
 		if strings.Contains(w.text, "://") {
@@ -72,7 +72,7 @@ var keyPlace = codec[string]{
 	write: func(v string) string { return v },
 }
 
-// output is a stream of the process, nothing, or a file.
+// output is the codec of where a log goes: a stream of the process, nowhere, or a file.
 var output = codec[string]{
 	read: func(w rawValue) (string, mistake) {
 		words := []string{Stdout, Stderr, Off}
@@ -111,7 +111,8 @@ var urlPath = codec[string]{
 	write: func(v string) string { return v },
 }
 
-// findFiles tells of files that settings name and that are not there.
+// findFiles reports files that settings name and that are not there, or cannot be what they are
+// named for.
 func (l *loader) findFiles() {
 	for _, s := range table {
 		names := s.slot.write(l.config)
@@ -127,6 +128,8 @@ func (l *loader) findFiles() {
 	}
 }
 
+// findFile reports that what must be at name, or the folder of what will be written there, is missing
+// or something else.
 func (l *loader) findFile(s *setting, name string) {
 	if s.file.written() {
 		if l.tellOccupied(s, name); l.wrong[s.path] {
@@ -147,8 +150,9 @@ func (l *loader) findFile(s *setting, name string) {
 	}
 }
 
-// tellOccupied tells of what is in the place of something that will be written, and is no such thing: a file is
-// replaced or renamed as a whole. A log can also go to a device or a pipe.
+// tellOccupied reports what is at a path that will be written and must not be replaced: a folder in
+// the place of a file, a file in the place of a folder, or a device, pipe or socket. Only the access
+// log can go to one of the latter.
 func (l *loader) tellOccupied(s *setting, name string) {
 	const special = fs.ModeDevice | fs.ModeNamedPipe | fs.ModeSocket
 	info, err := l.o.Stat(name)
@@ -163,7 +167,7 @@ func (l *loader) tellOccupied(s *setting, name string) {
 	}
 }
 
-// whereTo is the advice for a path that leads nowhere.
+// whereTo returns the hint for a path that leads nowhere.
 func (s *setting) whereTo(at origin) string {
 	switch {
 	case s.file.written():
@@ -174,7 +178,8 @@ func (s *setting) whereTo(at origin) string {
 	return "what a flag or variable says is relative to the working folder"
 }
 
-// ownPath is a path of the gateway itself: as it is compared with those of requests.
+// ownPath is the codec of a path that the gateway itself answers. It is plain, since it is compared
+// with the paths of requests as text.
 var ownPath = codec[string]{
 	read: func(w rawValue) (string, mistake) {
 		switch {

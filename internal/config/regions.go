@@ -7,7 +7,7 @@ import (
 
 const regionShape = "write each of the other regions with a name and the URL of its Redis: `region: eu, regions: [ { name: us, url: redis://10.1.0.1:6379 } ]`"
 
-// regionName is what this region is called.
+// regionName is the codec of the name of this region.
 var regionName = codec[string]{
 	read: func(w rawValue) (string, mistake) {
 		if err := redisurl.CheckRegionName(w.text); err != nil {
@@ -18,7 +18,8 @@ var regionName = codec[string]{
 	write: func(v string) string { return v },
 }
 
-// otherRegion is one of the other regions, as NAME=URL, or NAME if it is told by somebody else.
+// otherRegion is the codec of another region: NAME=URL, or NAME if `tidegate region-sync` tells it
+// what is counted here.
 var otherRegion = codec[Shard]{
 	read: func(w rawValue) (Shard, mistake) {
 		r := readShard(w.text)
@@ -30,7 +31,7 @@ var otherRegion = codec[Shard]{
 	write: Shard.text,
 }
 
-// checkRegions tells what is wrong with regions as a whole.
+// checkRegions reports what is wrong with the regions as a whole.
 func (l *loader) checkRegions() {
 	redis := l.config.Store.Redis
 	if !l.sound("store.redis", "store.shards", "store.region", "store.regions") || l.config.Store.Kind != InRedis {

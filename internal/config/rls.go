@@ -24,7 +24,7 @@ func headerRune(r rune) bool {
 	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_'
 }
 
-// hostPort is where a server of somebody else is.
+// hostPort is the codec of the host and port of another server.
 var hostPort = codec[string]{
 	read: func(w rawValue) (string, mistake) {
 		host, port, err := net.SplitHostPort(w.text)
@@ -42,7 +42,7 @@ var hostPort = codec[string]{
 // envoyTimeout is when Envoy's filter gives up, unless it is told otherwise.
 const envoyTimeout = 20 * time.Millisecond
 
-// checkRLS holds the settings of the rate limit service against each other.
+// checkRLS reports settings of the rate limit service that are risky or contradict each other.
 func (l *loader) checkRLS() {
 	listen, rls := l.config.Listen, l.config.RLS
 	if l.sound("listen.rls", "rls.tls.client_ca") && listen.RLS.Open() && !listen.RLS.Local() && rls.TLS.ClientCA == "" {

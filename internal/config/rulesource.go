@@ -84,7 +84,7 @@ var ruleSource = codec[string]{
 	},
 }
 
-// hostsOf is the part of a URL between :// and its path.
+// hostsOf returns the hosts of a URL; rest is what follows "://".
 func hostsOf(rest string) string {
 	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
 		return rest[:i]
@@ -108,7 +108,7 @@ func joinHosts(values []rawValue) []rawValue {
 	return all
 }
 
-// checkRulesSource holds the settings of sources against each other.
+// checkRulesSource reports settings of sources that contradict each other or have no effect.
 func (l *loader) checkRulesSource() {
 	if !l.sound("rules") {
 		return

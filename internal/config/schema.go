@@ -44,8 +44,8 @@ func described(s *setting, is map[string]any) map[string]any {
 	return is
 }
 
-// schemaValue describes what may stand after the word of a setting. In YAML, 5 is a number, null nothing and 5m
-// a text; all are text to the configuration, in quotes or not.
+// schemaValue describes what may stand after the word of a setting. In YAML, 5 is a number, null
+// nothing and 5m a text; all are text to the configuration, in quotes or not.
 func schemaValue(s *setting) map[string]any {
 	one := map[string]any{"type": []string{"string", "number", "boolean", "null"}}
 	if len(s.slot.words) > 0 {

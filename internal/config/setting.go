@@ -9,17 +9,17 @@ import (
 type setting struct {
 	path     string // in the file; also the flag
 	slot     slot   // where it is in Config, and how it is written
-	fallback string // the default as it would be written; "" means none, and then a flag can say none, too
-	derived  string // how the default is found, where that takes more than fallback
+	fallback string // the default as it would be written; "" means none: then an empty flag unsets it
+	derived  string // how the default is found if it depends on other settings or the machine
 	example  string
 	help     string   // in backquotes the word that --help has for the value
-	file     fileNeed // of what a path names
+	file     fileNeed // what must be at the path that is the value
 	item     string   // items of the list may be maps with this field alone
 	urls     bool     // items of the list may be URLs with commas between hosts
 	pairs    bool     // the list may be a map, whose fields are items KEY=VALUE
 	entry    []string // items of the list may be maps with these two fields, for KEY and VALUE of KEY=VALUE
 	of       string   // the store that it is about; "" means any
-	shape    string   // advice for who writes a map or list where a value belongs
+	shape    string   // the hint if a map or a list stands where a value belongs
 }
 
 func (s *setting) flag() string { return "--" + s.path }
@@ -31,7 +31,7 @@ func (s *setting) env() string {
 // leaf is the last word of the path: the field in its map.
 func (s *setting) leaf() string { return s.path[strings.LastIndex(s.path, ".")+1:] }
 
-// preset is the default in words, "" for none.
+// preset returns the default in words; "" for none.
 func (s *setting) preset() string {
 	if s.derived != "" {
 		return s.derived
@@ -55,7 +55,7 @@ func firstBelow(path string) *setting {
 	return table[i]
 }
 
-// fields are the words that may follow prefix, which is "" or ends in a dot, in
+// fields returns the words that may follow prefix, which is "" or ends in a dot, in
 // the order of the table.
 func fields(prefix string) []string {
 	var all []string

@@ -10,7 +10,7 @@ import (
 
 const shardShape = "write each shard with a name and its URL: `shards: [ { name: a, url: redis://10.0.0.1:6379 }, { name: b, url: redis://10.0.0.2:6379 } ]`"
 
-// shard is one of several servers, as NAME=URL.
+// shard is the codec of one of several servers: NAME=URL.
 var shard = codec[Shard]{
 	read: func(w rawValue) (Shard, mistake) {
 		s := readShard(w.text)
@@ -22,7 +22,7 @@ var shard = codec[Shard]{
 	write: Shard.text,
 }
 
-// formerShard is one of the servers before, as NAME=URL, or NAME if it is still among them.
+// formerShard is the codec of a former shard: NAME=URL, or NAME if it still is a shard.
 var formerShard = codec[Shard]{
 	read: func(w rawValue) (Shard, mistake) {
 		s := readShard(w.text)
@@ -43,7 +43,7 @@ func readShard(text string) Shard {
 	return Shard{Name: name, URL: url}
 }
 
-// text is NAME=URL, without its password.
+// text returns NAME=URL without the password, or NAME if there is no URL.
 func (s Shard) text() string {
 	if s.URL == "" {
 		return s.Name
@@ -66,7 +66,7 @@ func joinShards(values []rawValue) (joined []rawValue) {
 	return joined
 }
 
-// checkShards tells what is wrong with a list of shards as a whole.
+// checkShards reports what is wrong with a list of shards as a whole.
 func (l *loader) checkShards() {
 	redis := l.config.Store.Redis
 	if !l.sound("store.redis", "store.shards", "store.was") || l.config.Store.Kind != InRedis {

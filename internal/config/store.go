@@ -10,10 +10,10 @@ import (
 	"tidegate.dev/tidegate/internal/lang/yamltree"
 )
 
-// storeKinds are what a store can be.
+// storeKinds are the kinds of store.
 var storeKinds = []string{InMemory, InRedis}
 
-// storeKind is which of them.
+// storeKind is the codec of the kind of store.
 var storeKind = codec[string]{
 	read: func(w rawValue) (string, mistake) {
 		if strings.Contains(w.text, "://") && redisurl.Check(w.text) == nil {
@@ -33,7 +33,7 @@ var storeKind = codec[string]{
 // heartbeat.
 const maxInstance = 64
 
-// instanceName is what operators call a process.
+// instanceName is the codec of the name of a process for operators.
 var instanceName = codec[string]{
 	read: func(w rawValue) (string, mistake) {
 		if len(w.text) > maxInstance {
@@ -44,8 +44,8 @@ var instanceName = codec[string]{
 	write: func(v string) string { return v },
 }
 
-// redisURL is where Redis is. It is written without its password, and so read back as
-// the same only if it has none.
+// redisURL is the codec of the URL of Redis. The URL is written without its password, and so read
+// back as the same only if it has none.
 var redisURL = codec[string]{
 	read: func(w rawValue) (string, mistake) {
 		if err := redisurl.Check(w.text); err != nil {
@@ -59,7 +59,8 @@ var redisURL = codec[string]{
 // hidden is what is shown for a secret.
 const hidden = "***"
 
-// withoutSecrets is a URL of Redis with stars for its user and passwords.
+// withoutSecrets returns a URL of Redis with stars for its user and passwords; "" for what is not a
+// URL.
 func withoutSecrets(url string) string {
 	scheme, rest, ok := strings.Cut(url, "://")
 	if !ok {
@@ -80,8 +81,8 @@ func withoutSecrets(url string) string {
 	return shown + "?" + starQuery(query, []string{"db", "prefix", "sentinel_user", "ca", "cert", "key"})
 }
 
-// starQuery is a query with stars for all values but those of some names. Whatever is spelt in another way
-// may be a password.
+// starQuery returns a query with stars for all values but those of the names in plain. Whatever is
+// spelt in another way may be a password.
 func starQuery(query string, plain []string) string {
 	pairs := strings.Split(query, "&")
 	for i, pair := range pairs {
@@ -92,12 +93,12 @@ func starQuery(query string, plain []string) string {
 	return strings.Join(pairs, "&")
 }
 
-// odd reports whether a URL has what no URL has, so that it cannot be told where its
+// odd reports whether a URL has characters that no URL has, so that nobody can tell where its
 // password ends.
 func odd(url string) bool { return strings.ContainsAny(url, " \"'") }
 
-// choose takes a map that says which of several things is meant by the field that it
-// has, as in store: { memory: { max: 1GiB } }.
+// choose takes the map of a setting whose value is implied by a field of the map: in
+// store: { memory: { max: 1GiB } }, the store is memory.
 func (l *loader) choose(s *setting, n *yamltree.Node) {
 	kindOf := map[string]string{InMemory: InMemory, InRedis: InRedis, "shards": InRedis}
 	var kinds []yamltree.Field
@@ -118,8 +119,9 @@ func (l *loader) choose(s *setting, n *yamltree.Node) {
 	l.section(n, s.path+".")
 }
 
-// deriveStore finds which store is meant: the word of who spoke last, and a URL, or a list of
-// shards, is as good as a word.
+// deriveStore finds the kind of store. A URL of Redis or a list of shards means Redis, unless a
+// source of the same or a higher rank names the kind; see origin.rank. Taking both out with a
+// higher rank means memory.
 func (l *loader) deriveStore() {
 	store := &l.config.Store
 	chosen, url, shards := l.config.origins["store"], l.config.origins["store.redis"], l.config.origins["store.shards"]
@@ -137,7 +139,7 @@ func (l *loader) deriveStore() {
 	}
 }
 
-// checkStore tells of settings of a store that is not in force, and drops them.
+// checkStore reports settings of a store that is not in force, and resets them to their defaults.
 func (l *loader) checkStore() {
 	store := l.config.Store
 	if !l.sound("store", "store.redis", "store.shards") {
@@ -164,7 +166,7 @@ func (l *loader) checkStore() {
 	}
 }
 
-// drop makes a setting what it is when nobody says anything.
+// drop resets a setting to its default.
 func (l *loader) drop(s *setting) {
 	var values []rawValue
 	if s.fallback != "" {

@@ -58,7 +58,7 @@ var telemetryTable = []*setting{
 	},
 }
 
-// collector is the URL of a collector.
+// collector is the codec of the URL of a collector.
 var collector = codec[string]{
 	read: func(w rawValue) (string, mistake) {
 		u, err := url.Parse(w.text)
@@ -102,14 +102,14 @@ var percent = codec[float64]{
 	write: func(v float64) string { return strconv.FormatFloat(math.Round(v*1e11)/1e9, 'f', -1, 64) + "%" },
 }
 
-// deriveTelemetry finds how many refusals are logged, if nobody said it.
+// deriveTelemetry sets how many refusals are logged if no source does.
 func (l *loader) deriveTelemetry() {
 	if !l.given("telemetry.refusals") && l.config.Log.Access == Off {
 		l.config.Telemetry.Refusals = 1
 	}
 }
 
-// checkTelemetry holds the settings of traces against each other.
+// checkTelemetry reports settings of traces that have no effect without a collector.
 func (l *loader) checkTelemetry() {
 	if !l.sound("telemetry.otlp.endpoint") || l.config.Telemetry.OTLP.Endpoint != "" {
 		return

@@ -50,7 +50,7 @@ func readUpstream(w rawValue) (*url.URL, mistake) {
 	return u, mistake{}
 }
 
-// portOf is the port that u is reached at.
+// portOf returns the port of u: its own, or that of its scheme.
 func portOf(u *url.URL) string {
 	switch {
 	case u.Port() != "":

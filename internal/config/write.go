@@ -76,7 +76,7 @@ func (p *printer) section(prefix, indent string) (any bool) {
 	return any
 }
 
-// storeOf is the store that the settings at path are about; "" means any.
+// storeOf returns the store that the settings at path are about; "" means any.
 func storeOf(path string) string {
 	if s := lookup(path); s != nil {
 		return s.of
@@ -107,11 +107,11 @@ func (p *printer) setting(s *setting, indent string) bool {
 	return true
 }
 
-// plain is what needs no quotes in YAML, in brackets neither: a port alone, or
-// words with at most one colon that is not of a URL.
+// plain matches what needs no quotes in YAML, not even within brackets: a port alone, or words with
+// at most one colon besides that of a URL's scheme.
 var plain = regexp.MustCompile(`^(:\d+|([a-z]+://)?[\w/.][\w/.+=~%-]*(:[\w/.+=~%-]+)?)$`)
 
-// yamlText is a value as the file has it.
+// yamlText returns a value as it is written in the file.
 func yamlText(value string) string {
 	if plain.MatchString(value) {
 		return value

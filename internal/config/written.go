@@ -8,14 +8,14 @@ import (
 	"tidegate.dev/tidegate/internal/lang/diag"
 )
 
-// checkWritten tells of a file that is written by one setting and named by another as well: each
-// would ruin what the other has in it.
+// checkWritten reports a file that is written for one setting and also named by another: each would
+// ruin what the other has in it.
 func (l *loader) checkWritten() {
 	users := make(map[string]string) // the first setting of each file
 	if l.config.File != "" {
 		users[absolute(l.config.File)] = "the configuration itself"
 	}
-	for _, written := range []bool{false, true} { // who reads, and then who writes
+	for _, written := range []bool{false, true} { // files that are read, and then those that are written
 		for _, s := range table {
 			if s.file == nothing || s.file.written() != written || !l.sound(s.path) {
 				continue
@@ -37,8 +37,8 @@ func (l *loader) checkWritten() {
 	}
 }
 
-// isFile reports whether the value of a setting is the name of a file or folder, and not a word, a URL
-// or a device, to which several may write.
+// isFile reports whether the value of a setting is the name of a file or folder, and not a word, a
+// URL, or a device or pipe, to which several may write.
 func (l *loader) isFile(name string) bool {
 	if slices.Contains([]string{Stdout, Stderr, Off, SystemCA}, name) || IsSource(name) {
 		return false
@@ -47,7 +47,7 @@ func (l *loader) isFile(name string) bool {
 	return err != nil || info.Mode()&(fs.ModeDevice|fs.ModeNamedPipe) == 0
 }
 
-// absolute is a path that can be compared.
+// absolute returns a path in the form in which paths can be compared.
 func absolute(path string) string {
 	if abs, err := filepath.Abs(path); err == nil {
 		return abs

@@ -37,7 +37,7 @@ const (
 	SystemCA    = "system" // the authorities that the system trusts
 )
 
-// planeAddress is where a control plane is.
+// planeAddress is the codec of the address of a control plane.
 var planeAddress = codec[string]{
 	read: func(w rawValue) (string, mistake) {
 		if path, ok := strings.CutPrefix(w.text, unixPrefix); ok {
@@ -78,7 +78,7 @@ var authoritiesOrSystem = codec[string]{
 	write: func(v string) string { return v },
 }
 
-// checkXDS holds the settings of a control plane against each other.
+// checkXDS reports settings of the control plane that contradict each other or have no effect.
 func (l *loader) checkXDS() {
 	x := l.config.XDS
 	if !l.sound("xds.address") {

@@ -11,7 +11,7 @@ import (
 	"tidegate.dev/tidegate/internal/telemetry/pressure"
 )
 
-// adminHandler is the admin API, and the dashboard before it.
+// adminHandler returns the admin API, which serves the dashboard as well.
 func (s *server) adminHandler() http.Handler {
 	o := admin.Options{
 		Audit: &s.audit,

@@ -67,7 +67,7 @@ func (s *server) makeTraffic() {
 	})
 }
 
-// address is a caller of whom only the address is known.
+// address is the address of a caller, and all that is known about the caller.
 type address string
 
 // Value implements [tidegate.Values].

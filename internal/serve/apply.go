@@ -58,8 +58,8 @@ func (a *applier) Layers() ([]admin.EditableLayer, error) {
 	return all, nil
 }
 
-// archived says whether rules can be published at a source, and who gets them. The answer never
-// changes.
+// archived returns why rules cannot be published at a source, "" if they can, and who gets them. It
+// remembers the answer, unless the source could not be opened.
 func (a *applier) archived(url string) (fixed, reaches string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -87,7 +87,8 @@ func (a *applier) open(url string) (source.Origin, error) {
 	return origins.Open(url, origins.Options{TokenFile: from.TokenFile, User: from.User, PasswordFile: from.PasswordFile, CA: from.CA, Cert: from.Cert, Key: from.Key})
 }
 
-// onDisk says whether the files of a layer can be written, and who gets the changes.
+// onDisk returns why the files of a layer cannot be written, "" if they can, and who gets the
+// changes.
 func (a *applier) onDisk(name string, b *source.Bundle) (fixed, reaches string) {
 	folder, ok := folderOf(name, b)
 	if !ok {
@@ -107,7 +108,8 @@ func (a *applier) onDisk(name string, b *source.Bundle) (fixed, reaches string) 
 	return "", reaches
 }
 
-// folderOf returns the folder that the file names of a bundle from disk are relative to.
+// folderOf returns the folder that the file names of a bundle from disk are relative to. ok is false
+// if the bundle names files outside of it.
 func folderOf(name string, b *source.Bundle) (folder string, ok bool) {
 	if info, err := os.Stat(name); err == nil && info.IsDir() {
 		return name, b.Main == "" && len(b.Over) == 0
@@ -134,7 +136,7 @@ func (a *applier) Replace(ctx context.Context, layer *admin.EditableLayer, b *so
 	return where, err
 }
 
-// publish makes b the newest revision of an archive, if head still is.
+// publish makes b the newest revision of an archive, if head still is the newest.
 func (a *applier) publish(ctx context.Context, url string, b *source.Bundle, head string) (where string, err error) {
 	o, err := a.open(url)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"tidegate.dev/tidegate/internal/telemetry/accesslog"
 )
 
-// callers is what a listener asks for its callers: decisions are counted under the name of the
-// listener, and each gets a line in the access log.
+// callers makes and records decisions for the callers of a listener: they are counted under the name
+// of the listener, and each gets a line in the access log.
 type callers struct {
 	desk  *desk.Desk
 	count func(d *tidegate.Decision, n int64) // counts n decisions that were made without a gate
@@ -74,7 +74,7 @@ func (s *server) logAsked(door string, r *tidegate.Request, checks []tidegate.Ch
 	s.requests.Write(&record)
 }
 
-// clientOf returns the address of a client, or of its network.
+// clientOf returns the address of a client, or of its network; the zero Addr if ip is neither.
 func clientOf(ip string) netip.Addr {
 	if prefix, err := netip.ParsePrefix(ip); err == nil {
 		return prefix.Addr()

@@ -89,8 +89,8 @@ func (s *server) checkOptions(d *desk.Desk) checkapi.Options {
 // once per limit.
 const maxUsage = 64
 
-// usageHandler shows clients of the gateway how much of their limits is used; nil if there are no
-// rules.
+// usageHandler shows clients of the gateway how much of their limits is used. It answers 404 if
+// usage is off or there are no rules, and 503 beyond maxUsage clients.
 func (s *server) usageHandler() http.Handler {
 	if s.config.Usage == "" || s.gate == nil {
 		return http.NotFoundHandler()

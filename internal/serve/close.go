@@ -18,6 +18,7 @@ func (s *server) awaitCut() {
 	}
 }
 
+// close ends everything that the server runs. It skips parts that were not opened.
 func (s *server) close() {
 	if s.example.endTraffic != nil {
 		s.example.endTraffic()

@@ -11,7 +11,7 @@ import (
 	"tidegate.dev/tidegate/internal/serve/deferq"
 )
 
-// deferredAdmin implements the admin API's view of deferred.
+// deferredAdmin implements [admin.Deferred].
 type deferredAdmin struct{ *deferred }
 
 // open returns the queue, or why there is none.
@@ -48,7 +48,7 @@ func (d deferredAdmin) List(ctx context.Context, q admin.DeferredQuestion, n int
 	return list, err
 }
 
-// each calls f for the entries that q is about.
+// each calls f for the entries that q is about, until f returns false.
 func each(ctx context.Context, s deferq.Store, q admin.DeferredQuestion, f func(*deferq.Entry) bool) error {
 	fits := func(e *deferq.Entry) bool {
 		return (q.Rule == "" || e.Line.Rule == q.Rule) && (q.State == "" || string(e.State) == q.State)
@@ -66,6 +66,7 @@ func each(ctx context.Context, s deferq.Store, q admin.DeferredQuestion, f func(
 	return s.List(ctx, func(e *deferq.Entry) bool { return !fits(e) || f(e) })
 }
 
+// shownDeferred returns an entry as the admin API shows it. Only one that has not ended has a position.
 func shownDeferred(ctx context.Context, s deferq.Store, e *deferq.Entry) admin.DeferredRequest {
 	r := admin.DeferredRequest{
 		ID: e.ID, Rule: e.Line.Rule, Scope: e.Line.Scope, Key: e.Line.Key, Method: e.Request.Method, Host: e.Request.Host,
@@ -119,6 +120,7 @@ func (d deferredAdmin) change(ctx context.Context, q admin.DeferredQuestion, f f
 	return changed, nil
 }
 
+// notDeferred returns the answer with that status for a change that failed with err.
 func notDeferred(status int, err error) error {
 	return &admin.Problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: "This cannot be done: " + err.Error() + "."}
 }

@@ -29,6 +29,7 @@ func (s *server) endpoints() (all []handover.Endpoint) {
 	return all
 }
 
+// openGateway returns a new gateway. It is the current one from now on, even before it serves.
 func (s *server) openGateway() (handover.Server, error) {
 	g, err := gateway.New(s.gatewayOptions())
 	if err != nil {

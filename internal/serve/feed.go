@@ -17,7 +17,7 @@ import (
 // another instance itself.
 type following struct {
 	feed    atomic.Pointer[feed.Feed]      // while the admin listener is open and there are rules
-	watcher atomic.Pointer[source.Watcher] // when the first rules are in force
+	watcher atomic.Pointer[source.Watcher] // nil until the first rules are in force
 }
 
 // openFeed returns the feed of the rules in force; nil if they cannot be followed.

@@ -186,6 +186,7 @@ func shownName(m *fleet.Member) string {
 	return m.Name
 }
 
+// serversOf returns the names of the servers that do not answer m; if it named none, where to look.
 func serversOf(m *fleet.Member) string {
 	if m.OutCount == 0 {
 		return "some rules cannot be asked about; its /healthz says which"
@@ -200,6 +201,7 @@ func serversOf(m *fleet.Member) string {
 // maxNamed is how many names a warning lists.
 const maxNamed = 5
 
+// someOf joins at most maxNamed names, and says how many more there are.
 func someOf(names []string) string {
 	if more := len(names) - maxNamed; more > 0 {
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxNamed], ", "), more)

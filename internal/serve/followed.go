@@ -9,14 +9,15 @@ import (
 // lookAgain is the shortest time between two checks of the files.
 const lookAgain = time.Second
 
-// followed are files that are read again when one of them has changed. Only one goroutine may use
-// it at a time.
+// followed notices changes of files, so that they can be read again. Only one goroutine may use it at
+// a time.
 type followed struct {
 	names  []string
 	seen   []fs.FileInfo // at the last check; nil for a missing file
 	looked time.Time
 }
 
+// follow returns a followed for files as they are now.
 func follow(names ...string) followed {
 	f := followed{names: names, seen: make([]fs.FileInfo, len(names))}
 	f.look(time.Now())

@@ -33,7 +33,7 @@ func (f *formerShards) warnings(shards int) []string {
 	return []string{fmt.Sprintf("store.was is set for longer than any limit looks back (%s), and keys that have moved are asked about twice: take it out if this is so on all instances", lookback)}
 }
 
-// lookbackOf returns for how long events counted by a limit can matter.
+// lookbackOf returns how long an event that a limit counted can matter.
 func lookbackOf(l *tidegate.Limit) time.Duration {
 	const day = 24 * time.Hour
 	switch l.Algorithm {

@@ -96,7 +96,7 @@ func (s *server) gatewayOptions() gateway.Options {
 	}
 }
 
-// idleGrace is how long idle connections are kept at shutdown; 0 means the listener's default.
+// idleGrace returns how long idle connections are kept at shutdown; 0 means the listener's default.
 func (s *server) idleGrace() time.Duration {
 	if s.heir.Held() {
 		return graceOfHeld

@@ -17,7 +17,7 @@ import (
 // logs are the outputs of a server. Slow readers of a log do not block it.
 type logs struct {
 	log      *slog.Logger // about the process
-	plain    bool         // for people to read
+	plain    bool         // lines are text for people, not JSON
 	process  *logsink.Sink
 	access   *logsink.Sink // about requests; may be the same as process; nil if it is off
 	requests accesslog.Log
@@ -30,6 +30,7 @@ const (
 	readerTimeout = time.Second
 )
 
+// openLogs opens the outputs that c names. On an error, the process log is usable.
 func openLogs(c config.Log, stdout, stderr io.Writer) (l logs, err error) {
 	l.plain = c.Format == config.Text
 	l.process = logsink.New(stderr, logsink.Options{OnRecovery: func(dropped uint64, after time.Duration) {
@@ -97,7 +98,8 @@ func (l *logs) reopen() {
 	}
 }
 
-// out is where the command prints for people, in order with what is logged there.
+// out returns the writer for what is printed for people: the access log if that goes to stdout, so
+// that all lines there stay in order.
 func (s *server) out() io.Writer {
 	if s.config.Log.Access == config.Stdout && s.access != nil {
 		return s.access

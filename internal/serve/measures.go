@@ -29,7 +29,7 @@ func (s *server) openBoard() (err error) {
 }
 
 // followBoard puts measures in force from now on, beginning with those that a predecessor has
-// handed over.
+// handed over, and answers the questions of other instances.
 func (s *server) followBoard(handed string) {
 	if s.shared == nil && handed != "" {
 		if err := s.board.TakeOver(handed + ofBoard); err != nil {

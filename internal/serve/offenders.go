@@ -85,7 +85,8 @@ func (s *server) partsOf(l *tidegate.Limit, key string) (names, values []string,
 func never(string) bool  { return false }
 func always(string) bool { return true }
 
-// entriesOf returns the names of the entries that a domain rule counts by, for their values.
+// entriesOf returns the names of the entries that a domain rule counts by, and their values. shown
+// is nil if the values cannot be told.
 func (s *server) entriesOf(l *tidegate.Limit, values []string) (names, shown []string) {
 	if names, known := s.countedBy()[l.Scope]; known {
 		switch {

@@ -10,7 +10,7 @@ import (
 	"tidegate.dev/tidegate/internal/telemetry/fit"
 )
 
-// openPage opens the dashboard on top of the admin API, and returns the API.
+// openPage makes the dashboard and the admin API that serves it, and returns the API.
 func (s *server) openPage(o admin.Options) *admin.API {
 	var api *admin.API
 	s.admin.page = dashboard.New(dashboard.Options{Pages: s.config.Admin.Pages, Look: func(ctx context.Context) func(string) []byte {

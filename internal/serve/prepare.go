@@ -19,8 +19,8 @@ import (
 	"tidegate.dev/tidegate/internal/telemetry/pressure"
 )
 
-// prepare does everything that can fail, except reading the counters. Once ctx has ended, it waits
-// for nothing.
+// prepare does everything that can fail before there are counters, except followPlane. doubts are
+// the warnings about the configuration. When ctx ends, it stops waiting for rules.
 func (s *server) prepare(ctx context.Context, doubts diag.List) (err error) {
 	c := s.config
 	if s.logs, err = openLogs(c.Log, s.stdout, s.stderr); err != nil {
@@ -119,9 +119,9 @@ func (s *server) listen() (err error) {
 	return nil
 }
 
-// checkReach rejects a socket for Redis clients that other machines can reach, if no password is
-// required. The configuration cannot check the address of a systemd socket; the other listeners
-// check each caller.
+// checkReach rejects a socket for Redis clients that other machines can reach, if neither a password
+// nor a client certificate is required. The configuration cannot check the address of a systemd
+// socket; the other listeners check each caller.
 func (s *server) checkReach(name string, at net.Addr) error {
 	tcp, ok := at.(*net.TCPAddr)
 	open := s.config.RESP.UsersFile == "" && s.config.RESP.TLS.ClientCA == ""

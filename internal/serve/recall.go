@@ -15,7 +15,7 @@ import (
 const rulesSuffix = ".rules"
 
 // remember writes which counters the rules in force use, next to the counters in file. Without it,
-// counters of changed limits start empty.
+// counters of changed limits start empty. With too many limits, it writes nothing.
 func (s *server) remember(file string) error {
 	if s.rules == nil {
 		return nil

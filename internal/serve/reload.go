@@ -5,8 +5,8 @@ import (
 	"os"
 )
 
-// reload reads everything again that an operator may have changed. What cannot be read stays as it
-// was.
+// reload opens the logs again, and reads rules, lists, certificates, tokens, users and the keys of
+// slips again. What cannot be read stays as it was.
 func (s *server) reload() {
 	s.log.Info("told to reload: logs are opened again; rules, lists, certificates, tokens and users are read again")
 	s.logs.reopen()

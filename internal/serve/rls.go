@@ -19,7 +19,7 @@ import (
 	"tidegate.dev/tidegate/rules/envoy"
 )
 
-// rlsDoor is the listeners for Envoy.
+// rlsDoor has the listeners for Envoy, and what their servers need.
 type rlsDoor struct {
 	listener net.Listener // of gRPC; nil means it is not open
 	http     net.Listener // nil means the gRPC listener
@@ -28,10 +28,10 @@ type rlsDoor struct {
 	stats    *telemetry.EnvoyProxy // nil means that only our own metric names are used
 	compare  *rls.Compare          // nil means that there is no other service to compare with
 	compared atomic.Pointer[telemetry.Compared]
-	server   *rls.Server                 // the current one, or the last
-	quotas   atomic.Pointer[rlqs.Server] // the same for quotas
+	server   *rls.Server                 // the newest, which may not serve yet
+	quotas   atomic.Pointer[rlqs.Server] // the newest server of the quota service
 	quota    *callers                    // the callers of the quota service
-	// entryNames is what the domain rules last asked about count by.
+	// entryNames caches what the rules of the domains count by; see countedBy.
 	entryNames atomic.Pointer[entryNames]
 }
 
@@ -72,6 +72,7 @@ func (s *server) openRLS() (handover.Server, error) {
 	}, nil
 }
 
+// newRLS returns the rate limit service, with q on the same listener.
 func (s *server) newRLS(q *rlqs.Server) *rls.Server {
 	c := s.config
 	o := rls.Options{
@@ -121,7 +122,8 @@ func (r rlsStats) Hits(domain, key string, h rls.Hits) {
 	r.EnvoyProxy.Hits(domain, key, telemetry.EnvoyHits(h))
 }
 
-// openRLSCounts makes what is counted about Envoy's calls, and what asks the service before.
+// openRLSCounts makes the callers of the rate limit and quota services, and the metrics about them
+// and about the service that they are compared with.
 func (s *server) openRLSCounts() {
 	d := &s.rlsDoor
 	d.callers = s.newCallers("rls")
@@ -210,7 +212,7 @@ func (r *rlsServer) Serve(l net.Listener) error {
 	return r.Server.Serve(r.conns.Listen(ctx, l, r.door.tls.http2()))
 }
 
-// openRLSHTTP returns a server for what is asked over HTTP.
+// openRLSHTTP returns a server for the HTTP side of the rate limit service.
 func (s *server) openRLSHTTP() (handover.Server, error) {
 	l := s.config.Limits
 	return tlsServer{listen.NewServer(listen.ServerOptions{

@@ -27,8 +27,8 @@ type ruleSource struct {
 // exampleName is the name of the rules of the example, which have no file.
 const exampleName = "(example rules)"
 
-// loadRules returns nil if there are no rules. If ctx ends before they are loaded, it returns its
-// error; once loaded, they are followed even after ctx has ended.
+// loadRules loads the rules, and follows their changes even after ctx has ended. It returns nil if
+// there are none, and the error of ctx if that ends before they are loaded.
 func (s *server) loadRules(ctx context.Context) (*ruleSource, error) {
 	set := func(_, now *rules.Set) {
 		s.showRules(now)

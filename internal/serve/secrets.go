@@ -13,8 +13,8 @@ import (
 	"tidegate.dev/tidegate/internal/lang/diag"
 )
 
-// followedFile is the content of a file that is read again when it changes: within a second before
-// it is used, or at once after again.
+// followedFile is the content of a file that is read again when it has changed: by get, which
+// checks that once a second at most, or at once by again.
 type followedFile[T any] struct {
 	what string // "the token of the check API"
 	file string
@@ -26,6 +26,7 @@ type followedFile[T any] struct {
 	disk  followed // under mu
 }
 
+// followFile reads the file, and returns what follows it. It fails if the first read does.
 func followFile[T any](what, file string, read func(string) (T, error), log *slog.Logger) (*followedFile[T], error) {
 	f := &followedFile[T]{what: what, file: file, read: read, log: log, disk: follow(file)}
 	v, err := read(file)
@@ -36,7 +37,7 @@ func followFile[T any](what, file string, read func(string) (T, error), log *slo
 	return f, nil
 }
 
-// get returns the content that was last read successfully.
+// get returns the content that was last read successfully. Before, it reads a changed file again.
 func (f *followedFile[T]) get() T {
 	if f.mu.TryLock() { // otherwise another goroutine is checking
 		if f.disk.changed() {

@@ -29,12 +29,13 @@ type Options struct {
 	Demo           bool // serve the example API, with its rules unless others are given
 	Flags          *config.FlagValues
 	Stdout, Stderr io.Writer
-	Getenv         func(string) string
-	Version        string // of the program
+	Getenv         func(string) string // looks up GOGC
+	Version        string              // of the program
 }
 
-// Run serves until ctx ends, a signal arrives, or a successor has taken over. It prints the error
-// that it returns: a diag.List if files of the operator are wrong.
+// Run serves until ctx ends or a successor has taken over, and then returns nil. SIGHUP reloads,
+// and SIGUSR2 hands over to a successor. Run prints the error that it returns: a diag.List if files
+// of the operator are wrong.
 func Run(ctx context.Context, o Options) error {
 	collectLess(o.Getenv)
 	upgrade := make(chan os.Signal, 1)
@@ -54,7 +55,7 @@ func Run(ctx context.Context, o Options) error {
 	return err
 }
 
-// lastWords prints why the process ends. It does not wait for a blocked reader.
+// lastWords prints why the process ends. It waits for a blocked reader for readerTimeout at most.
 func (o *Options) lastWords(err error) {
 	text := fmt.Sprintln("tidegate serve:", err)
 	var mistakes diag.List
@@ -72,12 +73,14 @@ func (o *Options) lastWords(err error) {
 // heap, which is small, so with the default of 100 the collector would run all the time.
 const garbage = 400
 
+// collectLess sets GOGC to garbage, unless the environment sets it.
 func collectLess(getenv func(string) string) {
 	if getenv("GOGC") == "" {
 		debug.SetGCPercent(garbage)
 	}
 }
 
+// serve prepares a server, waits until a predecessor, if there is one, hands over, and then serves.
 func (o *Options) serve(ctx context.Context, upgrade, reload <-chan os.Signal) error {
 	heir, err := handover.Inherit()
 	if err != nil {

@@ -36,6 +36,7 @@ const (
 // full is the health status if the memory does not suffice for all keys.
 const full = "full"
 
+// watchShortage looks at stats every second until close; most is the memory bound, and 0 the default.
 func watchShortage(stats func() memory.Stats, most int64, log *slog.Logger) *shortage {
 	if most <= 0 {
 		most = memory.DefaultMaxBytes
@@ -80,7 +81,7 @@ func (s *shortage) look(now time.Time) {
 	}
 }
 
-// health is for /healthz.
+// health returns the health for /healthz.
 func (s *shortage) health() admin.Health {
 	s.look(time.Now())
 	s.mu.Lock()

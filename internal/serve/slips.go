@@ -29,6 +29,7 @@ type hashedRules struct {
 	hash string
 }
 
+// open reads the file of keys, or makes a key for this process if file is "".
 func (s *slips) open(server *server, file string) (err error) {
 	s.node, s.revision = server.nodeName(), server.revision
 	if file == "" {
@@ -39,7 +40,7 @@ func (s *slips) open(server *server, file string) (err error) {
 	return err
 }
 
-// sealer seals slips and opens them.
+// sealer returns the Sealer that seals slips and opens them.
 func (s *slips) sealer() *slip.Sealer {
 	if s.keyed != nil {
 		return s.keyed.get()

@@ -37,6 +37,7 @@ const (
 	badSnapshot = ".bad"
 )
 
+// newSnapshotter starts to write the counters, if c has a file and an interval. The caller closes it.
 func newSnapshotter(store *memory.Store, c config.Memory, also func(file string) error, log *slog.Logger) *snapshotter {
 	k := &snapshotter{store: store, file: c.Snapshot, every: c.SnapshotEvery, also: also, log: log, stop: make(chan struct{}), done: make(chan struct{})}
 	if k.file == "" || k.every <= 0 {
@@ -80,6 +81,7 @@ func (k *snapshotter) save() {
 	}
 }
 
+// write replaces file by one with the counters of now, and calls also.
 func (k *snapshotter) write(file string) error {
 	if err := k.store.Snapshot(file + newSnapshot); err != nil {
 		return err
@@ -99,12 +101,14 @@ func (k *snapshotter) handOver(file string) error {
 	return k.write(file)
 }
 
+// resume lets this process write the counters again after handOver.
 func (k *snapshotter) resume() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.handed = false
 }
 
+// close stops the writes at intervals. It writes nothing itself.
 func (k *snapshotter) close() {
 	close(k.stop)
 	<-k.done

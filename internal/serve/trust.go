@@ -2,7 +2,8 @@ package serve
 
 import "tidegate.dev/tidegate/internal/telemetry"
 
-// trust returns the counts of rejected and missing credentials, for metrics.
+// trust returns the counts of rejected and missing credentials, and the state of the API keys and of
+// the keys that verify tokens, for metrics.
 func (r *ruleSource) trust() (t telemetry.TrustStats) {
 	set := r.live.Set()
 	for _, m := range set.MissingIdentities() {

@@ -53,6 +53,7 @@ func (a *answerHeader) take(name string, values []string) {
 	a.add(name, values)
 }
 
+// add adds a header, unless the gateway has set it and the upstream must not extend it.
 func (a *answerHeader) add(name string, values []string) {
 	had, ok := a.header[name]
 	switch {

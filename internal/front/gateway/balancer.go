@@ -24,8 +24,8 @@ func (e *noUpstreamError) Error() string {
 	return fmt.Sprintf("all upstreams fail their health probes, the next one is in %s", e.retryAfter)
 }
 
-// send sends a request to an upstream and returns its answer. If its Header is nil, it is in
-// out.answer already.
+// send sends a request to an upstream and returns its answer. If the Header of that is nil, its
+// headers are in out.answer already.
 func (b *balancer) send(out *outgoing) (*http.Response, error) {
 	x := out.x
 	now := time.Now()

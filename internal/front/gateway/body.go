@@ -34,9 +34,10 @@ func (b *body) open(r *http.Request, x *exchange) {
 	}
 }
 
-// Read implements io.Reader. After the end it asks nobody: http.Transport looks for more than the
-// Content-Length, and net/http may have closed the body by then, since the answer has begun. But in HTTP/2
-// trailers may come after that, and are there when the body says that it ends.
+// Read implements io.Reader. After the end it does not read the inner body again: http.Transport
+// reads beyond the Content-Length, and net/http may have closed the body by then, since the answer
+// has begun. But if there are trailers, which HTTP/2 may send after a body of known length, it reads
+// on until io.EOF: only then have they come.
 func (b *body) Read(p []byte) (int, error) {
 	if b.complete.Load() && len(b.trailers) == 0 {
 		return 0, io.EOF

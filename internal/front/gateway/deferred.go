@@ -13,12 +13,12 @@ import (
 // Deferrer keeps requests for later. At Options.DeferPath it shows their status.
 type Deferrer interface {
 	http.Handler
-	// Keep offers it a request that was refused by d. It returns true if it has answered; if not,
-	// the refusal stands. header is what upstreams get of the request's.
+	// Keep gets a request that was refused by d. It returns true if it has answered the request; if
+	// not, the refusal stands. header is the header that upstreams would have got.
 	Keep(w http.ResponseWriter, r *http.Request, header http.Header, d *tidegate.Decision) bool
 }
 
-// keep offers a refused request to the Deferrer.
+// keep offers a refused request to the Deferrer, and reports whether that has answered it.
 func (g *Gateway) keep(w http.ResponseWriter, r *http.Request, d tidegate.Decision) bool {
 	if d.Limit == nil || d.Limit.Terms == nil || d.Limit.Terms.Handling.Defer == nil {
 		return false

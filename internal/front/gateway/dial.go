@@ -96,6 +96,7 @@ func (c *writeBoundConn) SetDeadline(t time.Time) error {
 	return c.Conn.SetDeadline(t)
 }
 
+// noteDeadline records that the writer has set a deadline of its own, or cleared it.
 func (c *writeBoundConn) noteDeadline(t time.Time) {
 	c.theirs.Store(!t.IsZero())
 	c.deadline.Store(0)

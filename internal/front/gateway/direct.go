@@ -194,6 +194,7 @@ func (t *directTransport) CloseIdleConnections() {
 	t.closeIdle()
 }
 
+// closeIdle closes the idle connections.
 func (t *directTransport) closeIdle() {
 	t.mu.Lock()
 	idle := t.idle

@@ -90,6 +90,7 @@ func (g *Gateway) problemOf(x *exchange, err error) *problem {
 	return listen.NewProblem(http.StatusBadGateway, "The upstream cannot be reached, or its answer is not HTTP.")
 }
 
+// isTimeout reports whether err is a time that ran out, of a connection or of a context.
 func isTimeout(err error) bool {
 	var slow interface{ Timeout() bool }
 	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &slow) && slow.Timeout()

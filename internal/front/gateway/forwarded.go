@@ -27,8 +27,8 @@ func (h *head) addForwarded(in *http.Request, x *exchange) {
 	h.add("X-Request-Id", x.record.ID)
 }
 
-// isForwardingAlias reports whether a header is one of those, or becomes one for CGI and the like,
-// where a dash becomes an underscore.
+// isForwardingAlias reports whether a header is a forwarding header, or becomes one for CGI and the
+// like, where a dash becomes an underscore.
 func isForwardingAlias(name string) bool {
 	if strings.IndexByte(name, '_') >= 0 {
 		name = http.CanonicalHeaderKey(strings.ReplaceAll(name, "_", "-"))
@@ -36,6 +36,8 @@ func isForwardingAlias(name string) bool {
 	return isForwardingHeader(name)
 }
 
+// isForwardingHeader reports whether a header describes the client or its request as a proxy saw
+// them.
 func isForwardingHeader(name string) bool {
 	switch name {
 	case "Forwarded", "X-Real-Ip", "X-Request-Id":

@@ -97,14 +97,15 @@ func (h *health) succeeded(now time.Time) bool {
 	return back
 }
 
+// clearLocked ends an ejection and forgets failures. It keeps what probes found.
 func (h *health) clearLocked() {
 	h.failures, h.ejections, h.ejectedUntil, h.onTrial = 0, 0, time.Time{}, false
 	h.degraded.Store(h.down || h.failedProbes > 0)
 }
 
 // failed records that the upstream could not be connected to, or did not answer in time.
-// It returns for how long the upstream is ejected from now on; 0 means no change, and less
-// that an ejection is over. The last healthy upstream is never ejected: a request that may
+// It returns for how long the upstream is ejected from now on; 0 means no change, and a negative
+// time that an ejection is over. The last healthy upstream is never ejected: a request that may
 // fail is better than one that must.
 func (h *health) failed(now time.Time, last bool) time.Duration {
 	h.mu.Lock()

@@ -25,7 +25,7 @@ type Options struct {
 	// says whose forwarding headers and request ids are trusted.
 	HTTP httplimit.Options
 	// Slip returns the slip of a refusal, which its client gets: see [httplimit.SlipHeader]. nil
-	// means that there are none. It keeps neither checks nor keys.
+	// means that there are none. It must keep neither checks nor keys.
 	Slip func(checks []tidegate.Check, d *tidegate.Decision) string
 	// ReadsHeader reports whether rules read the header of that name. A trailer of that
 	// name is dropped, since it could contradict the header. nil means that they read none.
@@ -64,9 +64,8 @@ type Options struct {
 	Observer Observer
 	// Tracer begins the spans of requests; nil means that there are none.
 	Tracer Tracer
-	// Inflight is called with the change in the number of requests at the upstreams;
-	// nil means that nobody is told. One more is told before the first try of a request, and one
-	// fewer when all of the answer was sent.
+	// Inflight is called with the change in the number of requests at the upstreams: 1 before the
+	// first try of a request, and -1 when its answer has ended. nil means that nobody is told.
 	Inflight func(delta int)
 	// Usable is called when an upstream is ejected because it fails, and when it gets
 	// requests again; nil means that nobody is told.

@@ -81,7 +81,7 @@ func plainCut(b []byte, start int) (line []byte, next int, found plainness) {
 	return b[start : start+n-1], start + n + 1, isPlain
 }
 
-// statusLine reads "HTTP/1.1 200 OK".
+// statusLine reads "HTTP/1.1 200 OK". It returns false if the line is not plain.
 func (p *plainHead) statusLine(line []byte) bool {
 	rest, ok := bytes.CutPrefix(line, []byte(plainVersion))
 	if !ok || len(rest) < 3 || len(rest) > 3 && rest[3] != ' ' {
@@ -97,7 +97,7 @@ func (p *plainHead) statusLine(line []byte) bool {
 	return p.status >= 200
 }
 
-// headerLine reads a line that begins at offset start.
+// headerLine reads a line that begins at offset start. It returns false if the line is not plain.
 func (p *plainHead) headerLine(line []byte, start int) bool {
 	colon := bytes.IndexByte(line, ':')
 	if colon <= 0 {
@@ -125,7 +125,7 @@ func (p *plainHead) headerLine(line []byte, start int) bool {
 
 func isBlank(c byte) bool { return c == ' ' || c == '\t' }
 
-// isTokenByte are the bytes of header names.
+// isTokenByte says of each byte whether the name of a header may contain it.
 var isTokenByte = func() (is [256]bool) {
 	for c := range is {
 		is[c] = '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || bytes.IndexByte([]byte("!#$%&'*+-.^_`|~"), byte(c)) >= 0
@@ -143,7 +143,8 @@ func isToken[S string | []byte](s S) bool {
 	return len(s) > 0
 }
 
-// interpret looks at a header that says something about the connection or the body.
+// interpret reads what a header says about the connection or the body. It returns false if that
+// makes the head not plain.
 func (p *plainHead) interpret(name, value []byte) bool {
 	switch {
 	case isWord(name, "Content-Length"):
@@ -162,7 +163,8 @@ func isWord(b []byte, word string) bool {
 	return len(b) == len(word) && strings.EqualFold(string(b), word)
 }
 
-// contentLength reads a Content-Length, which must be the only one.
+// contentLength reads a Content-Length. It returns false if that is not a plain number, or not the
+// only one.
 func (p *plainHead) contentLength(value []byte) bool {
 	if p.length >= 0 || len(value) == 0 || len(value) > 18 {
 		return false

@@ -29,7 +29,7 @@ func (p pool) pick(now time.Time, tried *upstream) *upstream {
 	return p.leastLoaded(func(u *upstream) bool { return !u.health.isDown() })
 }
 
-// isLast reports whether no other upstream is healthy.
+// isLast reports whether no upstream but u is healthy.
 func (p pool) isLast(u *upstream) bool {
 	for _, other := range p {
 		if other != u && other.health.healthy() {
@@ -39,6 +39,8 @@ func (p pool) isLast(u *upstream) bool {
 	return true
 }
 
+// leastLoaded returns the upstream with the fewest requests in flight among those that fit, a random
+// one of several; nil if none fits.
 func (p pool) leastLoaded(fits func(*upstream) bool) *upstream {
 	if len(p) == 1 {
 		if fits(p[0]) {

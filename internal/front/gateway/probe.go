@@ -54,6 +54,7 @@ func checkHealth(ctx context.Context, client *http.Client, url string) error {
 	return nil
 }
 
+// logHealth reports that u came up or went down by a probe; err is why the probe failed, or nil.
 func (g *Gateway) logHealth(u *upstream, err error) {
 	g.reportUsable(u, err == nil)
 	if err == nil {

@@ -33,8 +33,8 @@ func (o *outgoing) relay(res *http.Response) {
 	}
 }
 
-// takeHeader sets the header of res to what the client gets of it. If the head was plain, that
-// was put together when it was read.
+// takeHeader sets the header of res to the one that the client gets. If the head was plain, that one
+// is complete since the head was read.
 func (o *outgoing) takeHeader(res *http.Response) {
 	if res.Header != nil {
 		o.answer.takeAll(res.Header)
@@ -87,7 +87,8 @@ func (o *outgoing) endOfBody(err error) error {
 	return err
 }
 
-// isStream reports whether the client waits for every part of a body.
+// isStream reports whether the client may wait for every part of a body: if its length is unknown,
+// or it is a stream of events.
 func isStream(res *http.Response) bool {
 	if res.ContentLength < 0 {
 		return true

@@ -40,7 +40,7 @@ func (g *Gateway) inspect(r *http.Request) *problem {
 	return refused(g.o.Paths.Inspect(r))
 }
 
-// refused returns what strict found as an answer; nil if that is nothing.
+// refused returns the answer to a request in which strict found p; nil if p is nil.
 func refused(p *strict.Problem) *problem {
 	if p == nil {
 		return nil

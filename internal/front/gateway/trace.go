@@ -18,7 +18,7 @@ type Tracer interface {
 type Span interface {
 	// ID is the id of the trace for the access log; "" if the trace is not recorded.
 	ID() string
-	// Deciding is called when the gate is asked, and Decided when it has answered. Neither may
+	// Deciding is called when the gate is asked, and Decided when it has answered. Decided must not
 	// keep the record.
 	Deciding()
 	Decided(*accesslog.Record)

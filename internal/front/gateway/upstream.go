@@ -93,8 +93,8 @@ func (u *upstream) closeIdle() {
 	u.transport.CloseIdleConnections()
 }
 
-// newTransport keeps enough idle connections for a burst, and does not ask for compression
-// that the client did not ask for.
+// newTransport returns an http.Transport that keeps enough idle connections for a burst, and does
+// not ask for compression that the client did not ask for.
 func newTransport(o *Options, dial dialFunc) *http.Transport {
 	return &http.Transport{
 		DialContext:            dial,
@@ -120,7 +120,7 @@ func notConnected(err error) bool {
 	return errors.As(err, &connect) || errors.As(err, &certificate) || errors.As(err, &noTLS)
 }
 
-// targetFor returns what a request for target asks u for.
+// targetFor returns the request target with which a request for target is sent to u.
 func (u *upstream) targetFor(target *url.URL) string {
 	if u.base == nil {
 		return target.RequestURI()
@@ -139,6 +139,7 @@ func (u *upstream) urlFor(target *url.URL) *url.URL {
 	return &at
 }
 
+// joinPath returns path below base. An empty path becomes a slash.
 func joinPath(base, path string) string {
 	joined := "/" + strings.Trim(base, "/") + path
 	if path == "" {

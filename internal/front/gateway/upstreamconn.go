@@ -192,7 +192,7 @@ func (c *upstreamConn) writeRequest(method, target, host string, h *head) error 
 	return c.out.Flush()
 }
 
-// newlines are replaced as http.Transport does: no value ends its line.
+// newlines replaces line ends by spaces, as http.Transport does, so that no value ends its line.
 var newlines = strings.NewReplacer("\n", " ", "\r", " ")
 
 func (c *upstreamConn) writeField(name, value string) {

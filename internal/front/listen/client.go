@@ -95,6 +95,7 @@ func (c *Client) Write(b []byte) (int, error) {
 	return n, err
 }
 
+// writeStream is Write for a stream of HTTP/2: it writes b in pieces, each of which may take Stall.
 func (c *Client) writeStream(b []byte) (n int, err error) {
 	c.watchWrites()
 	size := pieceSize

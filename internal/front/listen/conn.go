@@ -116,7 +116,7 @@ func (c *Conn) Write(p []byte) (n int, err error) {
 	}
 }
 
-// silence returns for how long nothing was written to the client, at most since start.
+// silence returns how long ago the last write made progress, or start was, whichever is later.
 func (c *Conn) silence(start, now time.Time) time.Duration {
 	if wrote := epoch.Add(time.Duration(c.wrote.Load())); wrote.After(start) {
 		start = wrote

@@ -38,7 +38,7 @@ func (d *deadline) enforce(t time.Time) {
 	_ = d.hurryLocked() // a closed connection fails the next call
 }
 
-// hurryLocked sets the deadline if a call would wait for longer.
+// hurryLocked sets the deadline of the connection if a call would otherwise wait beyond it.
 func (d *deadline) hurryLocked() error {
 	t := earlier(d.requested, d.enforced)
 	if d.calls == 0 || t.IsZero() || !d.current.IsZero() && !t.Before(d.current) {
@@ -68,6 +68,7 @@ func (d *deadline) begin(now, enforced time.Time) bool {
 	return true
 }
 
+// end is called after a call for which begin returned true.
 func (d *deadline) end() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -80,6 +80,7 @@ func (f *framing) observe(p []byte) {
 	}
 }
 
+// keep adds p to the current line, of which it keeps the start; of a request line, also the end.
 func (f *framing) keep(p []byte) {
 	f.n += copy(f.line[f.n:], p)
 	if f.state == requestLine {
@@ -92,6 +93,7 @@ func (f *framing) keep(p []byte) {
 	}
 }
 
+// endLine is called at the end of a line, and chooses what comes next.
 func (f *framing) endLine() {
 	line := bytes.TrimSuffix(f.line[:f.n], []byte("\r"))
 	switch f.state {
@@ -117,6 +119,7 @@ func (f *framing) endLine() {
 	}
 }
 
+// startHead is called after a request line.
 func (f *framing) startHead() {
 	tail := f.tail[1:]
 	if f.tail[8] == '\r' {
@@ -127,8 +130,9 @@ func (f *framing) startHead() {
 	f.state = headerLine
 }
 
-// header looks for the two headers. A value that is longer than any number is a trick. So is
-// a folded line: some servers append it to the header before, others take it for another.
+// header looks for Content-Length and Transfer-Encoding. Such a line that does not fit is refused,
+// since no honest value is that long. So is a folded line: some servers append it to the header
+// before, others take it for another.
 func (f *framing) header(line []byte) {
 	if line[0] == ' ' || line[0] == '\t' {
 		f.folded.Store(true)
@@ -150,18 +154,21 @@ func (f *framing) header(line []byte) {
 	}
 }
 
+// refuseIf marks the current request as one to refuse, if it has a trick.
 func (f *framing) refuseIf(trick bool) {
 	if trick {
 		f.bad.CompareAndSwap(0, f.heads+1)
 	}
 }
 
+// stopIf stops following the connection, if net/http returns an error here.
 func (f *framing) stopIf(lost bool) {
 	if lost {
 		f.ignored.Store(true)
 	}
 }
 
+// endHead is called after the headers: now it is known how the body ends.
 func (f *framing) endHead() {
 	f.refuseIf(f.coding && (f.length || !f.http11))
 	f.heads++
@@ -177,6 +184,7 @@ func (f *framing) endHead() {
 	}
 }
 
+// chunk reads the line with the size of a chunk. The last chunk has the size 0.
 func (f *framing) chunk(line []byte) {
 	size, _, _ := bytes.Cut(line, []byte(";"))
 	n, err := strconv.ParseUint(string(bytes.TrimRight(size, " \t")), 16, 64)

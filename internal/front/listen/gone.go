@@ -15,11 +15,11 @@ const (
 
 // Watch is a context that also ends when the client of a request over HTTP/1 leaves.
 //
-// net/http starts a goroutine for every request that reads one byte, which fails when the client
+// For every request, net/http starts a goroutine that reads one byte, which fails when the client
 // leaves, and stops it before it answers. That costs more than deciding about the request, and
-// most are answered before anybody could want to know. So these reads return nothing at once,
-// see http1Conn.Read, and clients are looked at from time to time, from the moment that somebody
-// waits for the end of their context. Over TLS, net/http watches them as well.
+// most are answered before anybody could want to know. So http1Conn.Read ends these reads at once,
+// without data, and clients are looked at from time to time, from the moment that somebody waits
+// for the end of their context. Over TLS, net/http watches them as well.
 type Watch struct {
 	context.Context
 	cancel context.CancelFunc
@@ -29,8 +29,8 @@ type Watch struct {
 	next   time.Time // under by.mu: when to look
 }
 
-// Watch returns ctx, of which the client is watched until Stop is called or ctx ends; nil means
-// that only net/http does that, and ends ctx.
+// Watch returns a context that ends with ctx, when the client leaves, or when Stop is called. It
+// returns nil if only net/http watches the client: then ctx itself ends when the client leaves.
 func (c *Client) Watch(ctx context.Context) *Watch {
 	if c.conn == nil || c.conn.http1 == nil || c.conn.http1.watcher == nil {
 		return nil

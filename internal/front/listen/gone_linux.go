@@ -7,11 +7,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// canSeeGone says that hasGone knows.
+// canSeeGone says that hasGone works on this system.
 const canSeeGone = true
 
-// hasGone reports whether the other side has closed the connection, or its own half of it, whatever
-// it has sent before that nobody has read yet.
+// hasGone reports whether the other side has closed the connection, or its own half of it, even if
+// what it sent before is not read yet.
 func hasGone(c net.Conn) bool {
 	open, ok := c.(syscall.Conn)
 	if !ok {

@@ -4,7 +4,7 @@ package listen
 
 import "net"
 
-// canSeeGone says that hasGone does not know, and that net/http watches clients.
+// canSeeGone says that hasGone does not work on this system: net/http watches clients.
 const canSeeGone = false
 
 func hasGone(net.Conn) bool { return false }

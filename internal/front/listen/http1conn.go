@@ -76,9 +76,10 @@ func (c *http1Conn) Read(p []byte) (int, error) {
 	return 0, os.ErrDeadlineExceeded
 }
 
-// isWatch reports whether a read of one byte is by net/http, to see whether the client leaves: it
-// is while a request is served of which there is nothing left to read. See Watch. Over TLS it goes
-// on: a client may say in there that it leaves, and not close the connection.
+// isWatch reports whether a read of one byte is one by which net/http finds out that the client
+// leaves, and which is skipped; see Watch. It is if a request is being served and nothing of it is
+// left to read. Over TLS such reads are not skipped: a client may end TLS, and not close the
+// connection.
 func (c *http1Conn) isWatch() bool {
 	return c.skips && c.counted.active.Load() && !c.framing.inBody()
 }
@@ -180,8 +181,7 @@ func withConnInfo(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connInfoKey{}, info)
 }
 
-// beginRequest counts a request, and returns why it must be refused; "" means that it need
-// not be.
+// beginRequest counts a request, and returns why it must be refused; "" if it need not be.
 func (i *connInfo) beginRequest() string {
 	if i == nil || i.http1 == nil {
 		return ""

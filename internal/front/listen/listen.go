@@ -31,6 +31,7 @@ type Limits struct {
 	Stall time.Duration
 }
 
+// complete fills in the defaults. From then on, 0 means no bound; a Surplus of 0 means none.
 func (l *Limits) complete() {
 	l.Handshake = max(0, cmp.Or(l.Handshake, 10*time.Second))
 	l.Stall = max(0, cmp.Or(l.Stall, time.Minute))

@@ -109,6 +109,7 @@ func NewServer(o ServerOptions) *Server {
 	return s
 }
 
+// count counts the requests in flight.
 func (s *Server) count(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.requests.Add(1)
@@ -164,7 +165,7 @@ func offerHTTP(config *tls.Config) *tls.Config {
 	return config
 }
 
-// answerPlainHTTP tells a client that speaks HTTP without TLS.
+// answerPlainHTTP tells a client that speaks HTTP without TLS what this port speaks.
 func answerPlainHTTP(conn net.Conn, start []byte) {
 	if slices.Contains(methodPrefixes, string(start[:3])) {
 		_, _ = io.WriteString(conn, "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\nThis port speaks HTTPS.\n")

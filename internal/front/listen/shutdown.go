@@ -14,7 +14,9 @@ func (s *Server) Draining() bool { return s.draining.Load() }
 func (s *Server) SkipIdleGrace() { s.noGrace.Store(true) }
 
 const (
+	// shortGrace is the longest IdleGrace after SkipIdleGrace.
 	shortGrace = 100 * time.Millisecond
+	// lastFrames is how long Shutdown waits for connections to end after the last response.
 	lastFrames = 200 * time.Millisecond
 )
 
@@ -67,6 +69,7 @@ func waitUntil(ctx context.Context, done func() bool) error {
 	return nil
 }
 
+// closeListeners closes all listeners, and makes later calls of Serve return at once.
 func (s *Server) closeListeners() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

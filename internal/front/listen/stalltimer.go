@@ -30,6 +30,7 @@ func (s *stallTimer) begin() {
 	s.startLocked(s.limit)
 }
 
+// startLocked starts the timer, unless it runs, is stopped, or there is no limit.
 func (s *stallTimer) startLocked(d time.Duration) {
 	switch {
 	case s.running || s.stopped || s.limit <= 0:
@@ -52,6 +53,7 @@ func (s *stallTimer) end() {
 	s.since = time.Time{}
 }
 
+// fire is called by the timer. It ends the stream if the current wait has lasted for the limit.
 func (s *stallTimer) fire() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,6 +84,7 @@ func (s *stallTimer) setLimit(limit time.Duration) {
 	}
 }
 
+// stop ends the timer for good.
 func (s *stallTimer) stop() {
 	if s.expire == nil {
 		return

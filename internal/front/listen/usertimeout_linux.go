@@ -8,9 +8,9 @@ import (
 
 const tcpUserTimeout = 18 // TCP_USER_TIMEOUT, which package syscall does not have
 
-// setUserTimeout lets the kernel close a TCP connection whose client does not take for that
-// long what was written to it: a small response fits the kernel's buffer, so that no write
-// of ours waits for the client.
+// setUserTimeout lets the kernel close a TCP connection whose client has not acknowledged for d
+// what was written to it: a small response fits the kernel's buffer, so that no write of ours
+// waits for the client.
 func setUserTimeout(c net.Conn, d time.Duration) {
 	tcp, ok := c.(*net.TCPConn)
 	if !ok {

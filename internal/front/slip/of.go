@@ -6,8 +6,8 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// Of returns what is to say about a refusal by d, of a request that checks were found for. The
-// caller adds where that was, and under which rules.
+// Of returns the slip of a refusal by d; checks are those of the request. The caller sets Node and
+// Rules.
 func Of(checks []tidegate.Check, d *tidegate.Decision, now time.Time) Slip {
 	s := Slip{At: now, Remaining: d.Remaining, RetryAfter: d.RetryAfter}
 	if d.Never {

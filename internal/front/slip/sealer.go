@@ -32,9 +32,9 @@ var ErrUnknown = errors.New("the slip cannot be opened: it is damaged or forged,
 
 // Sealer seals slips and opens them. It may be used by many goroutines at once.
 //
-// The key of a file seals nothing itself. Each process derives one of its own from it and from
-// random bytes, which every slip carries, and counts nonces: no nonce is used twice, however
-// many slips a fleet writes.
+// The keys that NewSealer gets seal nothing themselves. Each process derives a key of its own from
+// the first and from random bytes, the salt, which every slip carries, and counts nonces: no nonce
+// is used twice with the same key, however many slips a fleet writes.
 type Sealer struct {
 	keys [][]byte // the first seals, all open
 
@@ -113,7 +113,8 @@ func (s *Sealer) Seal(slip *Slip) string {
 	return string(base64.RawURLEncoding.AppendEncode(append(room.text[:0], Prefix...), b))
 }
 
-// Open returns what a slip says. The error is [ErrUnknown] if it is not one of ours.
+// Open returns what a slip says. The error is [ErrUnknown] if no key opens it, and another one if it
+// is of another version.
 func (s *Sealer) Open(text string) (Slip, error) {
 	text, ok := strings.CutPrefix(strings.TrimSpace(text), Prefix)
 	if !ok || len(text) > maxSealed {

@@ -17,11 +17,11 @@ import (
 type Slip struct {
 	At   time.Time // to the millisecond
 	Node string
-	// Rules is how the hash of the rules in force begins, in hex; "" where they have none.
+	// Rules is the beginning of the hash of the rules in force, in hex; "" if they have none.
 	Rules string
-	// Rule, Limit and Scope are of the limit that refused, in words; Key is who is counted by it.
+	// Rule, Limit and Scope describe the limit that refused; Key is the key that it counts.
 	Rule, Limit, Scope, Key string
-	// Remaining of Capacity events was left, and RetryAfter when the same request would have passed.
+	// Remaining of Capacity events were left. After RetryAfter, the same request would have passed.
 	Remaining, Capacity int64
 	RetryAfter          time.Duration
 	Flags               Flags
@@ -31,7 +31,7 @@ type Slip struct {
 type Flags uint8
 
 const (
-	// Never: coming again would not help.
+	// Never: the same request can never pass.
 	Never Flags = 1 << iota
 	// Denied: by an access rule or a ban.
 	Denied

@@ -14,7 +14,8 @@ type Paths struct {
 	MergeSlashes bool // merge slashes before rules and upstream see the path
 }
 
-// Inspect refuses a path that rules and upstream may read differently, or normalizes it.
+// Inspect returns why a path is refused that rules and upstream may read differently; nil if it is
+// not. As p says, it normalizes the path instead.
 // Where parameters (;) and backslashes pass, the rules of every reading apply; see
 // route.Tree.Readings.
 func (p Paths) Inspect(r *http.Request) *Problem {
@@ -155,7 +156,7 @@ func cleanDots(u *url.URL) *url.URL {
 	return withPath(u, "/"+strings.Join(kept, "/"))
 }
 
-// withPath returns u with another path, made of parts of its own.
+// withPath returns a copy of u whose escaped path is escaped, which is made of parts of u's.
 func withPath(u *url.URL, escaped string) *url.URL {
 	made := *u
 	made.Path, _ = url.PathUnescape(escaped) // the parts are valid, so this cannot fail

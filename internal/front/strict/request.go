@@ -11,16 +11,16 @@ import (
 	"strings"
 )
 
-// Problem is why a request is not put to the rules.
+// Problem is why a request is refused before the rules are asked.
 type Problem struct {
 	Status int
 	Detail string // a sentence for the client
 	Allow  string // methods, for a 405
 }
 
-// Refused is a request that was not put to the rules, for a log: what is known of it, and why.
+// Refused is a request that was refused before the rules were asked, for a log.
 type Refused struct {
-	Client             netip.Addr // not valid: nobody knows
+	Client             netip.Addr // not valid if unknown
 	Method, Host, Path string     // as they were sent, without a query
 	Reason             string
 }
@@ -33,8 +33,8 @@ func badRequest(detail string) *Problem {
 // would show scripts the headers that browsers hide from them.
 const allowedMethods = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"
 
-// Method also refuses lower case: a rule for POST would not match "post", which some
-// servers take for the same.
+// Method returns why a method is refused; nil if it is not. Lower case is refused: a rule for
+// POST would not match "post", which some servers take for the same.
 func Method(method string) *Problem {
 	switch method {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
@@ -62,9 +62,9 @@ func isTokenByte(c byte) bool {
 	return strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0
 }
 
-// Target accepts origin-form, absolute-form, whose host takes precedence, and for
-// OPTIONS the asterisk. HTTP/2 clients can send spaces in the target, which would end it in
-// the request line to an upstream.
+// Target returns why the target or the host of a request is refused; nil if neither is. It accepts
+// origin-form, absolute-form, whose host takes precedence, and for OPTIONS the asterisk. HTTP/2
+// clients can send spaces in the target, which would end it in the request line to an upstream.
 func Target(r *http.Request) *Problem {
 	u := r.URL
 	for i := range len(r.RequestURI) {

@@ -48,7 +48,7 @@ const (
 const (
 	// stepTimeout is how long a successor may take for each of its messages.
 	stepTimeout = 30 * time.Second
-	// parting is how long clients have to disconnect by themselves, after they were told so with
-	// their next answer. Then idle connections are closed.
+	// parting is how long clients, which are told with their next answer to disconnect, have for
+	// that before the counters are written. What later requests use, the successor does not know.
 	parting = 200 * time.Millisecond
 )

@@ -28,6 +28,7 @@ type socket struct {
 // programs started later do not use them. Having inherited nothing is not an error.
 func Inherit() (*Heir, error) { return inherit(firstFD) }
 
+// inherit is Inherit for sockets from the file descriptor first on.
 func inherit(first int) (*Heir, error) {
 	fds, pid, names, heir, held, left := os.Getenv(envFDs), os.Getenv(envPID), os.Getenv(envNames), os.Getenv(envHeir), os.Getenv(envHeld), os.Getenv(envLeft)
 	for _, name := range []string{envFDs, envPID, envNames, envHeir, envHeld, envLeft} {
@@ -105,7 +106,7 @@ func (h *Heir) take(name string) net.Listener {
 	return s.listener
 }
 
-// Unused returns the names of inherited sockets that were not taken.
+// Unused returns the inherited sockets that were not taken, with their names and addresses.
 func (h *Heir) Unused() []string {
 	var names []string
 	for _, s := range h.sockets {

@@ -110,7 +110,8 @@ func listensOn(addr net.Addr, network, address string) bool {
 	return sameIP(want.AddrPort().Addr(), tcp.AddrPort().Addr())
 }
 
-// sameIP treats 0.0.0.0, :: and no address as the same: every address of the machine.
+// sameIP reports whether a and b are the same address. 0.0.0.0, :: and no address all mean every
+// address of the machine.
 func sameIP(a, b netip.Addr) bool {
 	a, b = a.Unmap(), b.Unmap()
 	all := func(ip netip.Addr) bool { return !ip.IsValid() || ip.IsUnspecified() }

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// upgrade starts a successor and hands over to it. done: this process has nothing left to do,
-// because the successor took over or ctx ended meanwhile.
+// upgrade starts a successor and hands over to it. done is true if this process has nothing left to
+// do, because the successor took over or ctx ended meanwhile.
 func (p *process) upgrade(ctx context.Context) (done bool, err error) {
 	if os.Getpid() == 1 {
 		p.Log.Error("not upgraded: this is the first process of a container, which ends with it; start another container instead")
@@ -76,7 +76,8 @@ func (p *process) replace(ctx context.Context) (*successor, <-chan struct{}, err
 	return s, gone, nil
 }
 
-// leaveFiles writes the files that a successor needs before it is prepared; "" if there are none.
+// leaveFiles writes the files that a successor needs before it is prepared into a new folder, which
+// drop removes; "" if there are none.
 func (p *process) leaveFiles() (folder string, drop func()) {
 	drop = func() {}
 	if p.Leave == nil {
@@ -149,6 +150,7 @@ func (p *process) spare() (endpoints []*opened, err error) {
 	return endpoints, nil
 }
 
+// closeAll closes the servers and the listeners of endpoints.
 func closeAll(endpoints []*opened) {
 	for _, d := range endpoints {
 		d.end()

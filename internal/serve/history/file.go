@@ -21,7 +21,7 @@ const maxFile = 64 << 20
 type File struct {
 	name string
 	mu   sync.Mutex
-	kept // under mu; of a file, read whenever it is needed
+	kept // under mu; empty for a history in a file, which is read whenever it is needed
 }
 
 // NewFile returns a keeper in the file called name, which need not exist.
@@ -78,7 +78,7 @@ func (f *File) Get(_ context.Context, hash string) (*source.Bundle, error) {
 	return nil, source.ErrNoRevision
 }
 
-// readLocked returns the content. A file that is not a valid history is set aside.
+// readLocked returns the content. A file that is not a valid history is renamed to end in .bad.
 func (f *File) readLocked() (*kept, error) {
 	if f.name == "" {
 		return &f.kept, nil

@@ -173,7 +173,7 @@ func find(sets []*source.Bundle, hash string) *source.Bundle {
 // minHash is the shortest prefix of a hash that names a set.
 const minHash = 6
 
-// Names reports whether text is a hash or a prefix of it that is long enough.
+// Names reports whether text is hash, or a prefix of hash of at least minHash characters.
 func Names(text, hash string) bool {
 	return len(text) >= minHash && len(text) <= len(hash) && hash[:len(text)] == text
 }

@@ -15,7 +15,7 @@ import (
 	"tidegate.dev/tidegate/rules/source"
 )
 
-// Bounds: of all stored contents, compressed, and of one when it is read.
+// Bounds of all stored contents together, compressed, and of a single one, uncompressed.
 const (
 	maxContents = 32 << 20
 	maxContent  = 64 << 20
@@ -97,6 +97,7 @@ func (s *set) edition() source.Edition {
 
 var errNoFiles = errors.New("its files could not be kept: they are too large, or named by absolute paths")
 
+// bundle returns a set with its files; errNoFiles if they were not kept.
 func (k *kept) bundle(s *set) (*source.Bundle, error) {
 	if s.Files == nil {
 		return nil, errNoFiles
