@@ -108,7 +108,7 @@ func (o *apiKeysOptions) find(env Env) error {
 	return nil
 }
 
-// stat treats missing files as regular files: add creates the first one.
+// stat reports a missing file as one that is there and no folder: add creates the first one.
 func stat(name string) (fs.FileInfo, error) {
 	info, err := os.Stat(name)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -69,7 +69,7 @@ type takes struct {
 	values  map[string][]string // values of flags, if they can be listed
 }
 
-// commands are in the order of --help. init fills them in, because help itself is one.
+// commands are in the order of --help. init fills them in, because completion refers to all of them.
 var commands []command
 
 func init() {
@@ -203,7 +203,7 @@ func commandNames() []string {
 	return names
 }
 
-// misused reports how a command was called wrongly.
+// misused prints what is wrong with how a command was called, and returns exitUsage.
 func misused(env Env, command, format string, args ...any) int {
 	fmt.Fprintf(env.Stderr, "tidegate %s: %s\nRun tidegate %s --help.\n", command, fmt.Sprintf(format, args...), command)
 	return exitUsage

@@ -119,8 +119,7 @@ func (d *draft) curlOption(what, value string) error {
 	return nil
 }
 
-// curlPart adds a field of a multipart form. The content of files is left out, since rules do not
-// depend on it.
+// curlPart adds a field of a multipart form. A field whose value is a file is an error.
 func (d *draft) curlPart(value string) error {
 	name, value, ok := strings.Cut(value, "=")
 	if !ok || name == "" {

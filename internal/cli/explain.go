@@ -146,7 +146,7 @@ func (o *explainOptions) answer(set *rules.Set) (a answer, err error) {
 	return a, nil
 }
 
-// compare notes in each rule which tier or row the request had under the old rules.
+// compare notes in each rule which tier or row the request had under the old rules, if it was another.
 func (e *explained) compare(was rules.Explanation) {
 	for i := range e.Rules {
 		now := &e.Rules[i]

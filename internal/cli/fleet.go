@@ -111,7 +111,7 @@ func separate(env *Env, first bool) {
 // clearScreen moves to the first line and clears what is below.
 const clearScreen = "\x1b[H\x1b[2J"
 
-// source returns what is asked for the instances, and a function to end that.
+// source returns a function that asks for the instances, and one to call at the end.
 func (o *fleetOptions) source(env Env) (ask func(context.Context) (admin.Fleet, error), end func(), err error) {
 	if o.redis == "" {
 		if o.passwordFile != "" {

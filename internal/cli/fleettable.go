@@ -114,7 +114,7 @@ func unquoted(text string) string {
 	return strings.Map(graphic, text)
 }
 
-// upText is how long an instance had been running when it was last heard of, in at most two units.
+// upText returns how long an instance had been running when it was last heard of, in at most two units.
 func upText(one *admin.Instance) string {
 	up := max(one.Seen.Sub(one.Started), 0)
 	const day = 24 * time.Hour
@@ -129,7 +129,7 @@ func upText(one *admin.Instance) string {
 	return up.Truncate(time.Second).String()
 }
 
-// offsetText is +1.5s, or +0.2ms ±0.5ms where the uncertainty matters.
+// offsetText returns +1.5s, or +0.2ms ±0.5ms where the uncertainty matters.
 func offsetText(c *admin.Clock) string {
 	if c == nil {
 		return "?"
@@ -146,7 +146,7 @@ func offsetText(c *admin.Clock) string {
 	return text
 }
 
-// secondsText is a number of seconds with the digits that matter.
+// secondsText returns a number of seconds with the digits that matter.
 func secondsText(s float64) string {
 	switch d := time.Duration(s * float64(time.Second)); {
 	case d >= time.Minute:
@@ -178,7 +178,7 @@ func leasesText(one *admin.Instance) string {
 	return fmt.Sprintf("%d (%s)", one.Leases, plural(int(one.LeasedEvents), "event"))
 }
 
-// lagText is how old the counts are that others have of its eventual limits.
+// lagText returns how old the counts are that others have of an instance's eventual limits.
 func lagText(one *admin.Instance) string {
 	if one.Lag == 0 {
 		return "-"

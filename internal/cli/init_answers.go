@@ -154,7 +154,7 @@ type rate struct {
 	period string
 }
 
-// limits takes the limits apart; nil if one of them is none.
+// limits takes the limits apart; nil if one of them is not a limit.
 func (a *answers) limits() (all []rate) {
 	for part := range strings.SplitSeq(a.Limit, ",") {
 		events, period, ok := strings.Cut(strings.TrimSpace(part), "/")
@@ -167,7 +167,7 @@ func (a *answers) limits() (all []rate) {
 	return all
 }
 
-// limitsText is the value of limits, each multiplied if the product is not too large.
+// limitsText returns the value of limits, each multiplied by times unless a product is too large.
 func (a *answers) limitsText(times int64) string {
 	all := a.limits()
 	if len(all) == 0 {

@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// subject is the name that rules count by.
+// subject returns the identity that rules count by.
 func (a *answers) subject() string {
 	return map[string]string{"ip": "ip", "user": "user", "api-key": "api_key"}[a.Per]
 }
 
-// rules is the text of the rule file.
+// rules returns the text of the rule file.
 func (a *answers) rules() string {
 	var b strings.Builder
 	b.WriteString("# Who may do how much. Check it with tidegate lint rules.yaml, test it with tidegate test rules_test.yaml.\n# Editors complete its words with what tidegate schema rules prints.\nversion: 1\n")
@@ -40,7 +40,7 @@ func (a *answers) rules() string {
 
 const loginFailures = 5
 
-// least is the smallest number of the limits: so many pass at one instant.
+// least returns the smallest number of the limits: so many pass at one instant.
 func (a *answers) least() int64 {
 	least := int64(1)
 	for i, l := range a.limits() {
@@ -51,7 +51,7 @@ func (a *answers) least() int64 {
 	return least
 }
 
-// tests is the text of the test.
+// tests returns the text of the test.
 func (a *answers) tests() string {
 	const each = 200 // a limit of more is not used up
 	var b strings.Builder
@@ -95,7 +95,7 @@ func methodOf(request string) string {
 
 var wildcards = regexp.MustCompile(`\{(\$|[^{}]*)\}`)
 
-// sampleOf is a request that a pattern matches.
+// sampleOf returns a request that a pattern matches.
 func sampleOf(pattern string) string {
 	method, target, ok := strings.Cut(pattern, " ")
 	if !ok || strings.Contains(method, "/") {
@@ -116,7 +116,7 @@ func sampleOf(pattern string) string {
 	return method + " " + host + (&url.URL{Path: path}).EscapedPath()
 }
 
-// config is the text of the configuration.
+// config returns the text of the configuration.
 func (a *answers) config() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `# How tidegate serve runs; tidegate config -c tidegate.yaml prints every setting.

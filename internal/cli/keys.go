@@ -12,7 +12,7 @@ import (
 	"tidegate.dev/tidegate/internal/front/admin"
 )
 
-// keysVerbs are what the command does.
+// keysVerbs are the words for what the command can do.
 var keysVerbs = []string{"top", "get", "reset", "refund"}
 
 var keysCommand = command{
@@ -117,7 +117,8 @@ func (o *keysOptions) run(ctx context.Context, env Env, args []string) int {
 	return o.print(&env, verb, keys)
 }
 
-// print shows the counters. That there are none is what was found.
+// print shows the counters, and returns the exit code: exitFound if there are none, if one is
+// unknown, or if nothing was reset or refunded.
 func (o *keysOptions) print(env *Env, verb string, keys admin.Keys) int {
 	code := exitOK
 	if len(keys.Counters) == 0 && (verb != "get" || len(keys.Measures) == 0) {
@@ -232,7 +233,7 @@ func localText(c *admin.Counter) string {
 	return ""
 }
 
-// nowText is what would become of one more.
+// nowText returns what would become of one more request.
 func nowText(c *admin.Counter) string {
 	again := ""
 	if after := time.Duration(c.RetryAfter * float64(time.Second)); after > 0 {

@@ -9,7 +9,7 @@ import (
 // layerNames are files and folders that flags name as layers.
 type layerNames struct {
 	names []string
-	given bool // by a flag, whose first replaces the default
+	given bool // by a flag: the first one replaces the default
 }
 
 func (l *layerNames) String() string { return strings.Join(l.names, ",") }

@@ -84,7 +84,7 @@ func printOffenders(env *Env, r *offenders.Report) {
 	}
 }
 
-// offenderText is who it is, as in user=42. A hashed value is marked with #.
+// offenderText returns who it is, as in user=42. A hashed value is marked with #.
 func offenderText(e *offenders.Entry) string {
 	var parts []string
 	for _, p := range e.Subject {
@@ -101,8 +101,8 @@ func offenderText(e *offenders.Entry) string {
 	return strings.Join(parts, " ")
 }
 
-// oftenText is "30 in 1m", or "30 (29 to 31) in 1m" where that is not known exactly. In the list
-// of those nearest to their limit it is the share of it that is used.
+// oftenText returns "30 in 1m", or "30 (29 to 31) in 1m" where that is not known exactly. In the list
+// of those nearest to their limit, it returns the share of the limit that is used.
 func oftenText(l *offenders.List, e *offenders.Entry) string {
 	if l.By == offenders.Nearest {
 		return fmt.Sprintf("%.0f%% used in %dm", 100*e.Used, l.Minutes)

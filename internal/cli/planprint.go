@@ -75,7 +75,7 @@ func (p *rulesPlan) summary() string {
 	return text
 }
 
-// lowered is how many rules have lower limits than before.
+// lowered returns how many rules have lower limits than before.
 func (p *rulesPlan) lowered() (n int) {
 	for i := range p.Changes {
 		if c := &p.Changes[i]; c.What == "rule" && c.Kind == rulediff.Changed && c.Lowers() {
@@ -85,7 +85,7 @@ func (p *rulesPlan) lowered() (n int) {
 	return n
 }
 
-// fieldText is a field in words: limits 100/minute → 50/minute (lowered).
+// fieldText returns a field in words: limits 100/minute → 50/minute (lowered).
 func fieldText(c *rulediff.Change, f rulediff.Field) string {
 	switch {
 	case c.Kind == rulediff.Added || c.What == "list":
@@ -109,12 +109,13 @@ func shorten(text string) string {
 	return text
 }
 
-// heading is what a server was asked.
+// heading returns the line above what a server says.
 func (l *livePlan) heading() string {
 	return fmt.Sprintf("On %s, beside the rules in force (%s):", l.Server, cmp.Or(l.Hash[:min(len(l.Hash), 12)], "without a hash"))
 }
 
-// lines are what a server says; all if nothing else was compared.
+// lines returns what a server says of its live keys; if all is set, also which rules and counters
+// change.
 func (l *livePlan) lines(all bool) (lines []string) {
 	if all {
 		for _, name := range l.Added {
@@ -137,7 +138,7 @@ func (l *livePlan) lines(all bool) (lines []string) {
 	return lines
 }
 
-// newlyRefused is how many live keys would newly be refused, at least and at most.
+// newlyRefused returns how many live keys would newly be refused, at least and at most.
 func (l *livePlan) newlyRefused() (atLeast, atMost int64) {
 	for i := range l.Keys {
 		atLeast, atMost = atLeast+l.Keys[i].AtLeast, atMost+l.Keys[i].AtMost
@@ -145,7 +146,7 @@ func (l *livePlan) newlyRefused() (atLeast, atMost int64) {
 	return atLeast, atMost
 }
 
-// refusedText is newlyRefused in words: 3 live keys, 0 to 3 live keys.
+// refusedText returns newlyRefused in words: 3 live keys, 0 to 3 live keys.
 func (l *livePlan) refusedText() string {
 	least, most := l.newlyRefused()
 	if least == most {
@@ -174,7 +175,7 @@ func keysLine(k *admin.KeysPlan) string {
 
 func pluralKeys(n int64) string { return plural(int(n), "live key") }
 
-// numberText is a number, or its bounds.
+// numberText returns how many keys would newly be refused, or bounds of that.
 func numberText(k *admin.KeysPlan) string {
 	if k.AtLeast == k.AtMost {
 		return fmt.Sprint(k.AtMost)

@@ -20,7 +20,7 @@ func printJSON(env Env, v any) int {
 	return exitOK
 }
 
-// problemsOf is what is wrong with a rule file that did not load.
+// problemsOf returns what is wrong with a rule file that did not load.
 func problemsOf(err error) diag.List {
 	var load *rules.LoadError
 	if errors.As(err, &load) {

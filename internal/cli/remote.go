@@ -68,7 +68,7 @@ func (r *remote) flags(flags *flag.FlagSet) {
 	r.credentialFlags(flags)
 }
 
-// credentialFlags are those by which a server knows who asks.
+// credentialFlags adds the flags by which a server knows who asks.
 func (r *remote) credentialFlags(flags *flag.FlagSet) {
 	l := r.orAdmin()
 	flags.StringVar(&r.tokenFile, "token-file", "", "`FILE` with its token ("+l.env+"TOKEN_FILE, or the token itself in "+l.env+"TOKEN)")

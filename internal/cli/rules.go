@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// rulesVerbs are what the command does.
+// rulesVerbs are the words for what the command can do.
 var rulesVerbs = []string{"status", "history", "pull", "push", "rollback", "diff", "publish"}
 
 var rulesCommand = command{

@@ -21,7 +21,7 @@ import (
 	"tidegate.dev/tidegate/rules/source"
 )
 
-// archived is what the words of tidegate rules need that are about a source.
+// archived has the options of those verbs of tidegate rules that are about a source.
 type archived struct {
 	source             string
 	user, passwordFile string
@@ -48,7 +48,7 @@ func (a *archived) flags(flags *flag.FlagSet) {
 	flags.StringVar(&a.audit, "audit", "", "audit log `FILE` that gets an entry, as admin.audit of serve (TIDEGATE_AUDIT)")
 }
 
-// answer returns the exit code for an error of a word, and prints it.
+// answer prints the error of a verb, if there is one, and returns the exit code.
 func (o *rulesOptions) answer(env Env, err error) int {
 	var use usageError
 	var wrong diag.List
@@ -115,7 +115,7 @@ func (o *rulesOptions) openArchive(env Env) (source.Archive, error) {
 	return archive, nil
 }
 
-// who is the author: as the flag says, or whoever calls the command.
+// who returns the author: as the flag says, or whoever calls the command.
 func (o *rulesOptions) who(env Env) string {
 	if name := cmp.Or(o.archived.author, env.Getenv("TIDEGATE_AUTHOR")); name != "" {
 		return name
@@ -150,7 +150,7 @@ func (o *rulesOptions) note(env Env, action string, b *source.Bundle, from, to, 
 	return errors.Join(log.Append(e), log.Close())
 }
 
-// hinted adds what to do to the error of a source that cannot be reached.
+// hinted adds a hint to the error of a source that cannot be reached.
 func hinted(o source.Origin, err error) error {
 	_, unresolved := errors.AsType[*net.DNSError](err)
 	if op, ok := errors.AsType[*net.OpError](err); unresolved || ok && op.Op == "dial" {
@@ -174,7 +174,8 @@ func newest(ctx context.Context, a source.Archive) (source.Edition, error) {
 	return all[0], nil
 }
 
-// revisionOf returns the revision that an operator means.
+// revisionOf returns the revision that an operator means: by its name, or by 12 digits of its hash or
+// more.
 func revisionOf(ctx context.Context, a source.Archive, text string) (source.Edition, error) {
 	all, err := history(ctx, a)
 	if err != nil {

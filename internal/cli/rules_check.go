@@ -58,7 +58,7 @@ func (o *rulesOptions) askServer(ctx context.Context, env Env, layer string, b *
 	return nil
 }
 
-// proposalOf is a bundle as the admin listener takes it, in the place of a layer.
+// proposalOf returns a bundle as the admin listener takes it, in the place of a layer.
 func proposalOf(layer string, b *source.Bundle) admin.Proposal {
 	q := admin.Proposal{Layer: layer, Main: b.Main, Over: b.Over, Files: make(map[string]string, len(b.Files))}
 	for name, text := range b.Files {
@@ -104,7 +104,7 @@ func lintRules(name string, alone bool) error {
 	return wrong
 }
 
-// testRules returns which test of rules fails.
+// testRules runs the tests of rules, and returns the first that fails; nil if none does.
 func testRules(ctx context.Context, name string) error {
 	files, err := testsOf(name)
 	if err != nil {
@@ -132,7 +132,7 @@ func firstFailure(t tested) string {
 	return plural(t.report.Failed(), "case") + " failed"
 }
 
-// testsOf are the tests of rules: those of the folder, or the one beside the file.
+// testsOf returns the test files of rules: those of the folder, or the one beside the file.
 func testsOf(name string) ([]string, error) {
 	info, err := os.Stat(name)
 	if err != nil {

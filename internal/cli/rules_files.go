@@ -12,8 +12,8 @@ import (
 // maxWatched is how many files below a folder are looked at.
 const maxWatched = 100_000
 
-// filesMark stands for everything below a folder, or beside a file, as far as it can be seen
-// from outside: names, sizes and times. Tests count, as they decide, too.
+// filesMark returns a text that changes when anything below a folder, or beside a file, does, as
+// far as names, sizes, times and modes tell. Tests count, too: they decide what is published.
 func filesMark(name string) (string, error) {
 	root := name
 	info, err := os.Stat(name)

@@ -88,7 +88,7 @@ func commitOf(reason string) string {
 	return ""
 }
 
-// reason is why the rules of a checkout are published.
+// reason returns why the rules of a checkout are published; "" without a commit.
 func (c *checkout) reason() string {
 	if c.commit == "" {
 		return ""

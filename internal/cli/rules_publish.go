@@ -56,7 +56,7 @@ type worker struct {
 	away    bool   // the source did not answer
 }
 
-// tell prints what is news.
+// tell prints a message, unless it was the last one.
 func (w *worker) tell(to io.Writer, format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	if text == w.told {
@@ -218,8 +218,8 @@ func (w *worker) sign(b *source.Bundle, c *checkout) {
 	}
 }
 
-// need returns why the rules are not to be published, or "". They are held back if the source
-// does not have them.
+// need returns why the rules are not to be published; "" if they are. held means that the source
+// does not have them, and they are held back.
 func (w *worker) need(ctx context.Context, b *source.Bundle, c *checkout, all []source.Edition) (why string, held bool, err error) {
 	if len(all) == 0 {
 		return "", false, nil

@@ -91,7 +91,7 @@ func (o *rulesOptions) rollback(ctx context.Context, env Env, args []string) err
 	return o.put(ctx, env, archive, "rollback", again, head.Revision)
 }
 
-// put publishes a bundle on top of head, and tells.
+// put publishes a bundle as the revision after head, and prints which it is.
 func (o *rulesOptions) put(ctx context.Context, env Env, archive source.Archive, word string, b *source.Bundle, head string) error {
 	revision, err := archive.Publish(ctx, b, head)
 	if errors.Is(err, source.ErrConflict) {
@@ -103,7 +103,7 @@ func (o *rulesOptions) put(ctx context.Context, env Env, archive source.Archive,
 	return o.published(env, archive, b, revision, head)
 }
 
-// conflict says who was faster.
+// conflict returns the error that somebody else has published meanwhile, and notes it in the audit log.
 func (o *rulesOptions) conflict(ctx context.Context, archive source.Archive, env Env, word string, b *source.Bundle, head string) error {
 	now, err := newest(ctx, archive)
 	if err != nil {
@@ -120,7 +120,7 @@ func (o *rulesOptions) conflict(ctx context.Context, archive source.Archive, env
 	return errors.Join(err, o.note(env, word, b, head, "", archive.Name(), source.ErrConflict))
 }
 
-// published tells which revision is the newest now.
+// published prints which revision is the newest now.
 func (o *rulesOptions) published(env Env, archive source.Archive, b *source.Bundle, revision, was string) error {
 	if o.json {
 		e := asJSON(b.Edition)

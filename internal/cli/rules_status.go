@@ -94,7 +94,7 @@ func printRulesStatus(env *Env, is *admin.RulesStatus, now time.Time) {
 // shownHash is how much of a hash is shown, as much as tidegate fleet shows.
 const shownHash = 16
 
-// ruledName is what an instance is called.
+// ruledName returns the name of an instance as it is shown.
 func ruledName(one *admin.InForce) string {
 	name := valueText(cmp.Or(one.Name, one.ID, "?"))
 	switch {
@@ -116,7 +116,7 @@ func ruledState(one *admin.InForce) string {
 	return "current"
 }
 
-// shownRevision cuts a revision that is a hash.
+// shownRevision returns a revision as it is shown: a hash is cut.
 func shownRevision(l *admin.Layer) string {
 	if len(l.Revision) == 64 && strings.Trim(l.Revision, "0123456789abcdef") == "" {
 		return l.Revision[:shownHash]
@@ -124,7 +124,7 @@ func shownRevision(l *admin.Layer) string {
 	return strings.Map(graphic, l.Revision)
 }
 
-// byText is by ann: why.
+// byText returns who published rules and why, as in by ann: why. It is "" if neither is known.
 func byText(author, reason string) string {
 	switch {
 	case author == "" && reason == "":
@@ -137,7 +137,7 @@ func byText(author, reason string) string {
 	return "by " + strings.Map(graphic, author) + ": " + strings.Map(graphic, reason)
 }
 
-// agoText is 3m20s ago, and the day for what is older than one.
+// agoText returns 3m20s ago, or the time itself if t is more than a day ago.
 func agoText(t, now time.Time) string {
 	if t.IsZero() {
 		return "-"

@@ -75,7 +75,7 @@ func readTree(name string, from treeReader) (*ruleTree, error) {
 	return t, nil
 }
 
-// joinFolder is a rule file that includes the files of a folder.
+// joinFolder returns a rule file that includes the files of a folder; no src if it has none.
 func joinFolder(folder string, files []string) (name string, src []byte) {
 	var all strings.Builder
 	for _, f := range files {
@@ -89,7 +89,7 @@ func joinFolder(folder string, files []string) (name string, src []byte) {
 	return filepath.Join(folder, "(all files)"), []byte("version: 1\ninclude:\n" + all.String())
 }
 
-// proposal is the tree as the admin listener takes it.
+// proposal returns the tree as the admin listener takes it.
 func (t *ruleTree) proposal() admin.Proposal {
 	root := t.root
 	for name := range t.read { // a list may be beside the folder

@@ -78,7 +78,7 @@ type (
 
 const (
 	home = "https://tidegate.dev"
-	// unread is the rule of what keeps a file from loading, or has no effect in it.
+	// unread is the SARIF rule for what keeps a file from loading, or has no effect in it.
 	unread = "rule-file"
 )
 
@@ -124,7 +124,7 @@ func sarifMessage(p diag.Problem) string {
 	return p.Message + ".\n" + p.Hint
 }
 
-// sarifPlace is the region that the caret underlines; nil for a whole file.
+// sarifPlace returns the region that the caret underlines; nil for a whole file.
 func sarifPlace(p diag.Problem) *sarifRegion {
 	if p.Line == 0 {
 		return nil
@@ -142,7 +142,7 @@ func sarifPlace(p diag.Problem) *sarifRegion {
 // maxSnippet is the longest line that is shown: one may be as long as its file.
 const maxSnippet = 4096
 
-// sarifURI is the name of a file as a URI, relative if the name is.
+// sarifURI returns the name of a file as a URI, relative if the name is.
 func sarifURI(name string) string {
 	u := url.URL{Path: filepath.ToSlash(name)}
 	if filepath.IsAbs(name) {

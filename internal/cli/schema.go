@@ -12,7 +12,7 @@ import (
 	"tidegate.dev/tidegate/rules/ruletest"
 )
 
-// schemas are those that there are, by the kind of file.
+// schemas has the function that makes each schema, by the kind of file.
 var schemas = map[string]func() map[string]any{"rules": rulefile.Schema, "tests": ruletest.Schema, "config": config.Schema}
 
 var schemaCommand = command{

@@ -48,7 +48,7 @@ Examples:
 	},
 }
 
-// exitOf is the code for what ended the gateway, which it has told already.
+// exitOf returns the exit code for the error that ended serve, which has reported it already.
 func exitOf(err error) int {
 	var mistakes diag.List
 	switch {

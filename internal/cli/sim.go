@@ -122,7 +122,7 @@ func (o *simOptions) run(ctx context.Context, env Env, args []string) int {
 	return o.play(ctx, env, runs)
 }
 
-// scenarios are those that were asked for.
+// scenarios returns the scenarios that were asked for; without them, the code is the exit code.
 func (o *simOptions) scenarios(env Env) ([]sim.Scenario, int) {
 	if o.scenario != "" {
 		for _, ship := range sim.Shipped {
@@ -165,7 +165,7 @@ func (o *simOptions) scenarios(env Env) ([]sim.Scenario, int) {
 	return []sim.Scenario{s}, exitOK
 }
 
-// shared is a scenario with everything but the limits.
+// shared returns a scenario with everything but the limits.
 func (o *simOptions) shared() (s sim.Scenario, err error) {
 	shape, ok := sim.ParseShape(o.shape)
 	switch {
@@ -197,7 +197,7 @@ func (o *simOptions) shared() (s sim.Scenario, err error) {
 	return s, nil
 }
 
-// subjects are the limits that decide, each with its older version.
+// subjects returns the limits that decide, each after its older version, if that differs.
 func subjects(set, old *rules.Set, each sim.Subject) (all []sim.Subject) {
 	before := make(map[string]*tidegate.Limit)
 	for _, l := range old.Limits() {

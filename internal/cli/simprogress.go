@@ -42,7 +42,7 @@ func newSimProgress(env Env) *simProgress {
 
 func (p *simProgress) at(what string) { p.what.Store(&what) }
 
-// add is told of decisions.
+// add counts decisions.
 func (p *simProgress) add(decisions int64) { p.sum.Add(decisions) }
 
 func (p *simProgress) end() {

@@ -9,7 +9,7 @@ import (
 )
 
 // subjectText says who is counted: user 42, route POST /posts. Values come from
-// callers, so what would not be read as it is is quoted, and what is long is cut.
+// callers, so one that could be misread is quoted, and a long one is cut.
 func subjectText(subject []rules.SubjectPart) string {
 	var all []string
 	for _, part := range subject {

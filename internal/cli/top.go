@@ -86,8 +86,8 @@ func (o *topOptions) run(ctx context.Context, env Env, args []string) int {
 	}
 }
 
-// pictures returns what shows one picture after the other, and what ends that. On a terminal that
-// somebody types on, pictures fill the window, and quit is called when it is to be left.
+// pictures returns a function that shows one picture after the other, and one that ends that. On a
+// terminal that somebody types on, pictures fill the window, and quit is called when it is to be left.
 func pictures(env *Env, quit func()) (show func(picture string), end func()) {
 	in, isFile := env.Stdin.(*os.File)
 	out, outIsFile := env.Stdout.(*os.File)

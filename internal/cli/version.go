@@ -62,7 +62,7 @@ func version() buildVersion {
 	return v
 }
 
-// String is how a person reads it.
+// String returns the version for people to read.
 func (v buildVersion) String() string {
 	text := "tidegate " + v.Version
 	if v.Revision != "" {

@@ -36,7 +36,7 @@ func (o *testOptions) runWatching(ctx context.Context, env Env, args []string) i
 	}
 }
 
-// stamp changes when one of the test files, or what they read, does.
+// stamp returns a text that changes when one of the test files, or what they read, does.
 func stamp(tests []string) string {
 	var b strings.Builder
 	var files []string

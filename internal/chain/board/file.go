@@ -164,7 +164,7 @@ func writeState(name string, s state) error {
 var writeFile = durable.WriteFile
 
 // HandOver writes all records to a file for a successor. From then on this board refuses orders
-// and writes neither to its own file nor to the table, until Resume is called.
+// and writes records neither to its own file nor to the table, until Resume is called.
 func (b *Board) HandOver(file string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -12,7 +12,7 @@ type status struct {
 	epoch   string       // of the table that version belongs to
 	version int64        // of the table, up to which all changes are known here
 	synced  time.Time    // when the last look succeeded
-	applied atomic.Int64 // version as of the last look, for readers without the lock
+	applied atomic.Int64 // version as of the last look that succeeded, for readers without the lock
 
 	compareNow bool      // the next look compares all records with the table
 	compared   time.Time // when all records were last compared
@@ -69,7 +69,8 @@ const compareEvery = 30 * time.Second
 
 // Status is what a board knows of its table.
 type Status struct {
-	// Version is that of the table up to which this instance has all changes; 0 if nothing was ever ordered.
+	// Version is that of the table up to which this instance has all changes; 0 if nothing was ever
+	// ordered, or the table has not been read.
 	Version int64
 	// Pending is how many records the table does not have yet.
 	Pending int
@@ -85,7 +86,8 @@ func (b *Board) Status() Status {
 	return Status{Version: b.is.version, Pending: len(b.pending), Since: b.is.failedAt, Why: b.is.why}
 }
 
-// Version returns the version of the table that is in force here, and whether this board follows the table.
+// Version returns the version of the table up to which all changes are in force here, and reports
+// whether this board follows the table.
 func (b *Board) Version() (version int64, follows bool) {
 	return b.is.applied.Load(), b.table != nil && b.is.started.Load()
 }

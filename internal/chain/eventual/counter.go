@@ -146,8 +146,8 @@ func (c *counter) shareLocked(fresh bool, instances int) float64 {
 	return max(float64(c.demand)/float64(c.demand+c.others), equal)
 }
 
-// silence is how long after the last answer an instance takes a new name for its counts: after twice
-// as long, the store forgets the old one.
+// silence is how old the last answered tally of a counter may be: after that, this instance counts
+// under a new name, because the store forgets the old one after twice as long.
 const silence = 30 * time.Minute
 
 // tallyLocked makes the next tally.

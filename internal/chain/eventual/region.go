@@ -33,7 +33,8 @@ func (r *Region) cutOff(l *tidegate.Limit) bool {
 }
 
 // share returns how many events this region has of a limit in the window that begins at start. The
-// shares of all regions add up to the limit; the remainder goes to other regions in each window.
+// shares of all regions add up to the limit; which regions get the remainder changes from period to
+// period.
 func (r *Region) share(l *tidegate.Limit, start int64) int64 {
 	turn := l.Period.Microseconds()
 	if l.Algorithm == tidegate.Quota {

@@ -58,8 +58,8 @@ func (s *Store) Reserve(ctx context.Context, checks []tidegate.Check, ttl time.D
 	return d, nil
 }
 
-// sinceEpoch returns the time by which reservations expire: since the Store was made or, by Options.Now,
-// since 1970.
+// sinceEpoch returns the time of the clock by which reservations expire: since the Store was made or,
+// by Options.Now, since 1970.
 func (s *Store) sinceEpoch() time.Duration {
 	if s.o.Now != nil {
 		return s.o.Now().Sub(time.Unix(0, 0))

@@ -24,8 +24,8 @@ func (s *Store) Status() (is Status) {
 	return is
 }
 
-// Lag returns how old the knowledge of other instances about this one is: at most an interval and two
-// round trips while the store answers. 0 means that there was no exchange yet.
+// Lag returns the age of what the other instances know of this one's counts: at most an interval and
+// two round trips while the store answers. 0 means that there was no exchange yet.
 func (s *Store) Lag() time.Duration {
 	q := &s.queue
 	q.mu.Lock()

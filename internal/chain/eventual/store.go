@@ -152,7 +152,8 @@ func (s *Store) take(ctx context.Context, p *part, checks []tidegate.Check, n in
 	return s.receipts.Mixed(&d, &own, p.own), nil
 }
 
-// countRejected charges what is refused here to the limits below that count it.
+// countRejected charges a request that is refused here to those of the limits below that count
+// rejected requests.
 func (s *Store) countRejected(ctx context.Context, rest []tidegate.Check, n int) {
 	if all := share.CountsRejected(rest, n); len(all) > 0 {
 		_ = s.Backend.Adjust(ctx, tidegate.Receipt{}, all) // the request is refused in any case

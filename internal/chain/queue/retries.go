@@ -207,7 +207,8 @@ func (r *retryQueues) noteRefusal(id queueID, d *tidegate.Decision) {
 	}
 }
 
-// leave removes m, unless it was dropped. The waiter that is first after that asks at once.
+// leave removes m, unless it was dropped. The waiter that is then the first asks at once, or, if m
+// has left before it asked again, when m would have.
 func (r *retryQueues) leave(id queueID, m *member) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

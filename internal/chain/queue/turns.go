@@ -30,7 +30,7 @@ type turnQueue struct {
 
 	mu      sync.Mutex
 	waiters []*waiter // under mu: by their turns
-	timer   Alarm     // under mu: for the first
+	timer   Alarm     // under mu: calls the first when its turn comes
 	users   int       // under turns.mu: requests that hold this queue
 }
 

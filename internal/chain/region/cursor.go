@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// cursor says up to which change another region has everything, in terms of both data sets.
+// cursor says that another region has everything up to the change since. That holds only while the
+// store of this region has the data set source, and that of the other region target.
 type cursor struct {
 	since          int64
 	all            bool // counts of all regions are being sent, not only those of this one

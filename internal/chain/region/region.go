@@ -18,13 +18,15 @@ import "time"
 
 // Times of an exchange between regions.
 const (
-	// Interval is the pause between two rounds in which changes are sent to a region.
+	// Interval is how often changes are sent to a region.
 	Interval = 100 * time.Millisecond
-	// PartitionAfter is after how long without a word a region counts as cut off.
+	// PartitionAfter is how long a region is not heard of before it counts as cut off.
 	PartitionAfter = 5 * time.Second
-	// hold is how long one of several processes remains the only one that sends to a region.
+	// hold is how long after its last call one of several processes remains the only one that sends
+	// to a region.
 	hold = 2 * time.Second
-	// callTime bounds each of the two calls of a round, and maxBackOff the pause after a failure.
+	// callTime bounds each of the two calls of a round, and maxBackOff the pause after a failure,
+	// before jitter.
 	callTime   = 2 * time.Second
 	maxBackOff = time.Second
 )

@@ -63,12 +63,12 @@ type teller struct {
 	to     Other
 	holder [2]uint64
 
-	known  bool      // cursor is at least as new as what was saved last
-	cursor cursor    // up to what the other region has everything
+	known  bool      // the saved cursor has been read since this process began to send
+	cursor cursor    // what the other region has
 	saved  cursor    // the cursor that the store has
 	all    time.Time // everything before this was sent; zero means not known
 
-	failed   int
+	failed   int       // calls of tellChanges that have failed in a row
 	tooLarge time.Time // when OnTooLarge was last called
 }
 

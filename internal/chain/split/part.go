@@ -174,9 +174,10 @@ func untilTurn(c *tidegate.Check, m members, now moment, reset time.Duration) ti
 	return algo.Duration(untilNextTurn(c.Limit, unit, room, m, algo.SpanAt(c.Limit, now.wall), now.wall))
 }
 
-// notInTurn refuses a check because this instance has no turn.
+// notInTurn refuses a check because this instance has no turn. What the refusal says is left
+// is asked of the own store, for a check without a cost.
 func (s *Store) notInTurn(ctx context.Context, c *tidegate.Check, m members, now moment) (tidegate.Decision, error) {
-	less := tidegate.Check{Key: c.Key, Limit: c.Limit, Floor: c.Floor} // others may pass
+	less := tidegate.Check{Key: c.Key, Limit: c.Limit, Floor: c.Floor} // a smaller cost may pass
 	q := s.ask(&less, m, now)
 	d, err := s.local.Take(ctx, []tidegate.Check{q.check}, 1)
 	if err != nil {

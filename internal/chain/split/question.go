@@ -118,7 +118,8 @@ func (s *Store) askWindow(q *question, unit, room int64, m members, now moment) 
 	s.pose(q, unit*m.n, brim)
 }
 
-// joinedIn returns at which µs of span this instance joined others; 0 if it did not.
+// joinedIn returns when, within span, this instance joined others, in µs since the Unix epoch; 0 if
+// it did not join in that time.
 func (s *Store) joinedIn(span algo.Span, now moment) int64 {
 	joined := s.history.joined.Load()
 	if joined == 0 {

@@ -8,9 +8,10 @@ import (
 	"tidegate.dev/tidegate/internal/algo"
 )
 
-// seed charges a bucket that is new to this instance with what others may have used: all of it
-// if this instance has joined them, or if turns have ended, in which the others had the burst.
-// Otherwise every change of the number of instances would refill everybody.
+// seed charges a bucket with what others may have used before this instance joined them, or before
+// requests of this cost stopped going by turns, in which the others had the burst: all of it, less
+// what has refilled since then. Otherwise every change of the number of instances would refill
+// everybody.
 func (s *Store) seed(c *tidegate.Check, unit, room int64, last *change, now moment) {
 	since := int64(0)
 	full := c.Limit.Capacity() * emission(c.Limit)

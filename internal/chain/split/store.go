@@ -5,9 +5,9 @@
 //	checks ─┬─ split: members → question → own memory store
 //	        └─ others, if that admits: the Backend below
 //
-// What is asked of the own store, and which part of a limit an instance has at which time, is
-// computed without state from the check, the members and the time; see ask. This package does
-// not count instances: Options.Members does.
+// No share is stored. Method ask computes it for each check, from the members, their last changes
+// and the time, and what to ask the own store. This package does not count instances:
+// Options.Members does.
 //
 // Start with [New].
 package split
@@ -156,7 +156,8 @@ func (s *Store) take(ctx context.Context, p *part, checks []tidegate.Check, n in
 	return s.receipts.Mixed(&d, &own, p.own), nil
 }
 
-// countRejected charges what the shares refused to the limits below that count it.
+// countRejected charges a request that the shares have refused to those of the limits below that
+// count rejected requests.
 func (s *Store) countRejected(ctx context.Context, rest []tidegate.Check, n int) {
 	if all := share.CountsRejected(rest, n); len(all) > 0 {
 		_ = s.Backend.Adjust(ctx, tidegate.Receipt{}, all) // the request is refused in any case

@@ -77,8 +77,8 @@ func shareOf(unit, room, n int64, part float64) windowShare {
 	return w
 }
 
-// untilNextTurn returns how many ticks it is until a window after span in which an instance has
-// room for unit, if nothing changes.
+// untilNextTurn returns how many ticks it is from wall until the next window after span in which an
+// instance has room for unit, if nothing changes; at most maxWindowsAhead windows.
 func untilNextTurn(l *tidegate.Limit, unit, room int64, m members, span algo.Span, wall int64) int64 {
 	ahead := int64(1)
 	if unit > room/m.n {

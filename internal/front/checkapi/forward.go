@@ -88,8 +88,8 @@ func pathOf(target string) string {
 // reused.
 const bodyGrace = 50 * time.Millisecond
 
-// leaveBody answers without the body, which net/http would wait for over HTTP/1: some proxies
-// forward its length and never send it, others send it as slowly as their client.
+// leaveBody bounds how long an answer waits for the body, for which net/http would wait over HTTP/1:
+// some proxies forward its length and never send it, others send it as slowly as their client.
 func leaveBody(w http.ResponseWriter, r *http.Request, latest time.Time) {
 	if r.ContentLength == 0 {
 		return

@@ -45,7 +45,7 @@ type decide struct {
 	// report.
 	askPending func(*desk.Desk, context.Context, *tidegate.Request) desk.Answer
 	many       bool   // several at a time
-	idle       string // the error for a request that was allowed but needs no ticket
+	idle       string // the reason in the answer to a request that is allowed without a ticket
 }
 
 // verb implements a verb.

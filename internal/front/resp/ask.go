@@ -5,7 +5,7 @@ import (
 	"tidegate.dev/tidegate/internal/front/desk"
 )
 
-// ask answers the request of a command by f.
+// ask reads the request of a command, and answers it by f. For idle, see decide.
 func (c *conn) ask(args [][]byte, f func(*conn, *tidegate.Request) desk.Answer, idle string) {
 	if _, wrong := c.readRequest(args[1:], false); wrong != "" {
 		c.error(wrong)
@@ -29,8 +29,8 @@ func (c *conn) askOnce(args [][]byte, f func(*conn, *tidegate.Request) desk.Answ
 
 const noReport = "ERR syntax error: REPORT is for TG.CHECK, TG.MCHECK and TG.ACQUIRE"
 
-// decide answers the request that was read. idle is said of one that was allowed and left
-// nothing to do.
+// decide answers the request that was read. idle is the reason in the answer if the request is
+// allowed without a ticket.
 func (c *conn) decide(f func(*conn, *tidegate.Request) desk.Answer, idle string) {
 	if c.asked.request == nil {
 		if c.srv.o.Refused != nil {
@@ -48,7 +48,7 @@ func (c *conn) decide(f func(*conn, *tidegate.Request) desk.Answer, idle string)
 	c.answer(&a, desk.Word(&a.Decision), reason)
 }
 
-// open asks for a ticket. A caller that has said REPORT holds a place until it does.
+// open asks for a ticket. A caller that has said REPORT holds a place until it reports.
 func open(c *conn, r *tidegate.Request) desk.Answer {
 	if c.asked.question.Report {
 		return c.srv.o.Desk.OpenPending(c.srv.ctx, r)
@@ -91,7 +91,7 @@ func (c *conn) checkMany(args [][]byte) {
 	}
 }
 
-// answer is a decision in pairs.
+// answer appends a decision in pairs.
 func (c *conn) answer(a *desk.Answer, word, reason string) {
 	retry := int64(-1)
 	if !a.OK && !a.Never && a.Limit != nil {

@@ -118,7 +118,7 @@ func (c *conn) find(name []byte) *command {
 	return found
 }
 
-// serves reports whether the server has what a command asks.
+// serves reports whether the server has the Desk or the Store that a command needs.
 func (s *Server) serves(c *command) bool {
 	switch {
 	case strings.HasPrefix(c.name, "tg."):
@@ -139,7 +139,7 @@ func lower(dst, b []byte) []byte {
 	return dst
 }
 
-// absent says of commands that clients may count on why there are none.
+// absent says why there are no such commands, for those of Redis that clients may expect.
 var absent = map[string]string{
 	"multi": transactions, "exec": transactions, "discard": transactions, "watch": transactions, "unwatch": transactions,
 	"eval": scripts, "evalsha": scripts, "eval_ro": scripts, "evalsha_ro": scripts, "fcall": scripts, "fcall_ro": scripts,

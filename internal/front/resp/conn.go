@@ -155,8 +155,8 @@ func (c *conn) enter() {
 	}
 }
 
-// estrange gives a client that has to authenticate now, and did not before, time to do so. One
-// that had to before gets no more time by it.
+// estrange gives a client that has to authenticate now time to do so, from now on. was means that
+// it had to before: then it gets no more time.
 func (c *conn) estrange(was bool) {
 	if !was && c.anonymous() {
 		c.stranger = time.Now()
@@ -272,8 +272,8 @@ func (c *conn) read() bool {
 	return false
 }
 
-// room makes the buffer as large as it has to be: larger when it was full, smaller when it
-// need not be.
+// room makes the buffer larger when it was full, and smaller when it need not be so large. It
+// reports false when there is no memory for a larger one; see grow.
 func (c *conn) room() bool {
 	p := &c.in
 	size := len(p.buf)
@@ -312,8 +312,8 @@ func (c *conn) grow(size int) bool {
 	return true
 }
 
-// shrink returns what a large buffer takes of LargeBytes; size 0 means that the buffer is not
-// needed any more.
+// shrink gives back what the buffer takes of LargeBytes, and makes it smaller; size 0 means that
+// it is not needed any more.
 func (c *conn) shrink(size int) {
 	c.srv.large.Add(-c.large)
 	c.large = 0

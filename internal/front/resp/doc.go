@@ -1,7 +1,7 @@
 // Package resp is the front end for Redis clients. It speaks RESP2, and RESP3 after HELLO 3,
 // answers CL.THROTTLE as redis-cell does, and asks the rules by the TG commands. It is not a
 // Redis: it keeps nothing that can be read back, and knows neither transactions nor scripts.
-// docs/resp.md is the page of its users.
+// docs/resp.md is the page for its users.
 //
 // There is one goroutine per connection. All complete commands of a read are answered by
 // one write; the hot path allocates nothing.
@@ -49,6 +49,7 @@ type bounds struct {
 	bulk, args, command int
 }
 
+// known is for clients that have authenticated, or need not; unknown is for the others.
 var (
 	known   = bounds{bulk: MaxBulk, args: MaxArgs, command: MaxCommand}
 	unknown = bounds{bulk: 1 << 10, args: 10, command: 4 << 10}

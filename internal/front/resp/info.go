@@ -135,7 +135,7 @@ func (r *reply) nullArray() {
 	}
 }
 
-// describe is a command as COMMAND INFO has it.
+// describe appends a command as COMMAND INFO has it.
 func (c *conn) describe(cmd *command) {
 	last, flag := 0, "fast"
 	if cmd.key > 0 {
@@ -158,7 +158,7 @@ func (c *conn) describe(cmd *command) {
 	c.array(0) // subcommands
 }
 
-// document is a command as COMMAND DOCS has it.
+// document appends a command as COMMAND DOCS has it.
 func (c *conn) document(cmd *command) {
 	c.bulk(cmd.name)
 	c.pairs(4)

@@ -12,7 +12,7 @@ type reader struct {
 	r, w int // buf[r:w] is what was received and not yet taken
 
 	// The command that begins at r and is not complete.
-	scan int    // so much of it was read, from r on
+	scan int    // how many of its bytes were read
 	left int    // arguments that are still to come
 	bulk int    // length of the argument that is being read, -1: not known yet
 	ends []span // of the arguments so far, from r on
@@ -132,8 +132,8 @@ func (p *reader) take() [][]byte {
 // maxDigits is the longest length that is read as a number.
 const maxDigits = 10
 
-// length reads a number and CRLF. size is how many bytes that takes, 0 if they are not all
-// there.
+// length reads a number and CRLF. size is how many bytes these take, 0 if they have not all
+// arrived. The error has the text wrong.
 func length(b []byte, wrong string) (n, size int, err error) {
 	if len(b) >= 4 { // most have one digit or two
 		ones, tens := b[1]-'0', b[0]-'0'
@@ -170,7 +170,7 @@ func length(b []byte, wrong string) (n, size int, err error) {
 	return n, i + 2, nil
 }
 
-// printable is a byte as an error may show it.
+// printable returns a byte as an error may show it.
 func printable(c byte) string {
 	if c < ' ' || c > '~' {
 		return "?"

@@ -24,8 +24,8 @@ type pending struct {
 	next   int  // the next of the same key; 0 means none
 }
 
-// later puts a command to the store when no more of them come. Its key is copied, as others
-// are made before.
+// later leaves a command for settlePending. It copies the key, whose memory the next command
+// uses.
 func (c *conn) later(key string, r *rate, cost int64) {
 	p := pending{rate: r, first: true}
 	p.checks[0] = tidegate.Check{Key: strings.Clone(key), Limit: r.limit, Cost: cost}
@@ -52,7 +52,7 @@ func (c *conn) settlePending() {
 		if !c.pending[i].first {
 			continue
 		}
-		if i == len(c.pending)-1 { // nobody else is to be started
+		if i == len(c.pending)-1 { // this goroutine would only wait
 			c.takeInOrder(i)
 		} else {
 			all.Go(func() { c.takeInOrder(i) })

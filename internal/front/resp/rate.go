@@ -20,8 +20,8 @@ type rate struct {
 	// never: max_burst is below 0, and nothing ever fits. The limit is for looking at the
 	// key.
 	never bool
-	em    float64   // what an event takes, in ns
-	begin [2]string // how answers start: 0 when allowed, 1 when limited
+	em    float64   // how long an event takes to be regained, in ns
+	begin [2]string // how answers start: [0] when allowed, [1] when limited
 }
 
 // ways and sets are the shape of rates.
@@ -60,7 +60,7 @@ func (r *rates) get(t triple) (found *rate, wrong string) {
 
 const day = 24 * 60 * 60 // seconds
 
-// make makes a triple ready.
+// make makes a triple ready, or returns what a client is told is wrong with it.
 func (r *rates) make(t triple) (*rate, string) {
 	switch {
 	case t.count == 0 || t.period == 0:

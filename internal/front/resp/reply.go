@@ -55,7 +55,7 @@ func (r *reply) simple(s string) {
 	r.end()
 }
 
-// raw appends what is in the form of the protocol already.
+// raw appends s, which is in the form of the protocol already.
 func (r *reply) raw(s string) { r.out = append(r.out, s...) }
 
 func (r *reply) ok() { r.out = append(r.out, "+OK\r\n"...) }
@@ -72,7 +72,7 @@ func (r *reply) bytes(b []byte) {
 	r.end()
 }
 
-// text is a bulk string for people to read.
+// text appends a text for people to read: in RESP3, a verbatim string.
 func (r *reply) text(s string) {
 	if r.resp != 3 {
 		r.bulk(s)
@@ -107,8 +107,8 @@ func (r *reply) error(text string) {
 	r.end()
 }
 
-// seconds are how redis-cell says a time: up to the next second, unless what is above one
-// is less than a millisecond.
+// seconds returns a time as redis-cell does: rounded up to a second, but down if less than a
+// millisecond is above one.
 func seconds(d time.Duration) int64 {
 	s := int64(d / time.Second)
 	if d%time.Second >= time.Millisecond {
@@ -117,7 +117,7 @@ func seconds(d time.Duration) int64 {
 	return s
 }
 
-// milliseconds are rounded up: a moment earlier would be too early.
+// milliseconds rounds up: a client that waits for less would come too early.
 func milliseconds(d time.Duration) int64 {
 	ms := int64(d / time.Millisecond)
 	if d%time.Millisecond > 0 {

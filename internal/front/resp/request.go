@@ -12,7 +12,7 @@ const request = "PATH path [METHOD method] [HOST host] [IP address] [AS identity
 type asked struct {
 	question question.Question
 	request  *tidegate.Request // nil if it is denied whatever the rules say
-	reason   string            // why it is, or what is odd about it
+	reason   string            // why it is denied, or what is odd about it
 	text     []byte            // the words of the command
 	used     bool
 }
@@ -27,8 +27,8 @@ func (a *asked) reset() {
 	a.request, a.reason, a.used = nil, "", false
 }
 
-// readRequest reads a description up to its end, or to the word NEXT if there may be many, and
-// returns what is behind that, or what a client is told is wrong.
+// readRequest reads a description up to its end, or to the word NEXT if there may be many. rest
+// begins with NEXT, or is empty. wrong is the error for the client; "" if there is none.
 func (c *conn) readRequest(args [][]byte, many bool) (rest [][]byte, wrong string) {
 	q := &c.asked.question
 	c.asked.reset()
@@ -93,7 +93,8 @@ func (c *conn) readRequest(args [][]byte, many bool) (rest [][]byte, wrong strin
 	return words.args, c.asked.make(c.srv)
 }
 
-// once notes which words were there: readers differ in which of two they take.
+// once notes which words were there. None may be there twice: readers differ in which of two they
+// take.
 type once uint8
 
 // again reports whether a word was there before.
@@ -103,7 +104,7 @@ func (o *once) again(bit uint) bool {
 	return was
 }
 
-// make makes a request of the question.
+// make makes a request of the question. wrong is the error for the client; "" if there is none.
 func (a *asked) make(s *Server) (wrong string) {
 	q := &a.question
 	if q.Target == "" || q.Target[0] != '/' {
@@ -134,7 +135,7 @@ type wordList struct {
 	text string // those of the request, one after the other
 }
 
-// ownWords is how many of the words are of the first request.
+// ownWords returns how many of the words are of the first request.
 func ownWords(args [][]byte, many bool) int {
 	n := 0
 	for n < len(args) && !(many && equalFold(args[n], "next")) {
@@ -150,6 +151,7 @@ func ownWords(args [][]byte, many bool) int {
 	return min(n, len(args))
 }
 
+// copy returns the words of args, of which those of the first request are copied.
 func (a *asked) copy(args [][]byte, many bool) wordList {
 	a.text = a.text[:0]
 	for _, w := range args[:ownWords(args, many)] {
@@ -167,5 +169,5 @@ func (w *wordList) next(n int) (word string) {
 	return word
 }
 
-// quoted is a word of the client as an error may show it.
+// quoted returns a word of the client as an error may show it.
 func quoted(b []byte) string { return "'" + string(b[:min(len(b), 64)]) + "'" }

@@ -19,7 +19,7 @@ func (c *conn) noted(d *tidegate.Decision) {
 	c.run = run{*d, 1}
 }
 
-// tellRun ends the run, as at the end of a batch.
+// tellRun passes the run to Options.Counted, and ends it.
 func (c *conn) tellRun() {
 	if c.run.n > 0 {
 		c.srv.o.Counted(&c.run.decision, c.run.n)
@@ -27,8 +27,8 @@ func (c *conn) tellRun() {
 	}
 }
 
-// alike reports whether two decisions are counted as the same. One that failed is by itself:
-// why it did may be another reason.
+// alike reports whether two decisions are counted as the same. One with an error is counted by
+// itself, since errors differ.
 func alike(a, b *tidegate.Decision) bool {
 	return a.Err == nil && b.Err == nil && a.OK == b.OK && a.Soft == b.Soft && a.Queued == b.Queued && a.Receipt.Origin == b.Receipt.Origin
 }

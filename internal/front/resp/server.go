@@ -14,38 +14,39 @@ import (
 	"tidegate.dev/tidegate/internal/front/strict"
 )
 
-// Options of a Server. What is nil or zero has the default that is said.
+// Options of a Server. Every field may be nil or zero, which has the meaning stated there.
 type Options struct {
 	// Desk answers the TG commands; nil means that there are none.
 	Desk *desk.Desk
 	// Store keeps the counters of CL.THROTTLE; nil means that there is no such command. It
-	// is asked about one check at a time and nobody waits in a queue, so that a store without
-	// layers that are for other things is faster.
+	// is asked about one check at a time, and nobody waits in a queue: a store without layers
+	// for anything else is faster.
 	Store tidegate.Store
 	// Known reports whether the rules have an identity of that name; nil means all.
 	Known func(identity string) bool
-	// Paths is what the gateway lets pass of paths that can be read in several ways.
+	// Paths says what to do with paths that servers may read in several ways, as in the gateway.
 	Paths strict.Paths
-	// OnStoreFailure is what CL.THROTTLE goes by when the store cannot answer; nil means
-	// FailLocal if the store is a tidegate.LocalFallback. One that is not is answered for by an
-	// error.
+	// OnStoreFailure says what a store that is a tidegate.LocalFallback does about CL.THROTTLE
+	// while its counters cannot be reached; nil means FailLocal. With any other store, the answer
+	// is an error.
 	OnStoreFailure *tidegate.FailMode
 	// Users that may authenticate. If there are none, nobody has to.
 	Users []User
 	// Version of the program, for HELLO and INFO.
 	Version string
 
-	// Observe is told of every decision of CL.THROTTLE, as tidegate.Gate.Observe tells of
-	// the others; the rule of all of them is RuleName. There is no request.
+	// Observe is called for every decision of CL.THROTTLE, as the observer of Desk's gate is for
+	// the others. r is nil, and the rule of all of them is RuleName.
 	Observe func(r *tidegate.Request, checks []tidegate.Check, d tidegate.Decision)
-	// Counted is told of the same decisions for metrics, of n at once that ended like d. It
+	// Counted is called for the same decisions, for metrics: for n at once that ended like d. It
 	// must not keep d.
 	Counted func(d *tidegate.Decision, n int64)
-	// Access is told of every decision, for a log. The Access is used again.
+	// Access is called for every command that has decided, with its last decision, for a log. It
+	// must not keep the Access.
 	Access func(*Access)
-	// Refused is told of every request that was refused without the rules; nil means nobody is.
+	// Refused is called for every request that was refused without the rules; nil means never.
 	Refused func(strict.Refused)
-	// Report is told of what should not happen, such as a panic.
+	// Report is called with what should not happen, such as a panic; nil means never.
 	Report func(error)
 
 	// Stall is how long a client may take to finish a command, or to take its replies; 30
@@ -85,7 +86,7 @@ type Stats struct {
 // Server speaks RESP. Use [New]. Its methods may be called from any number of goroutines.
 type Server struct {
 	o        Options
-	ctx      context.Context // of all that is asked
+	ctx      context.Context // of all questions to Store and Desk
 	end      context.CancelFunc
 	one      tidegate.OneTaker // the store, if it has a way for one check
 	rates    rates
@@ -98,7 +99,7 @@ type Server struct {
 
 	mu        sync.Mutex
 	draining  atomic.Bool  // changed under mu
-	drainBy   atomic.Int64 // Unix time in nanoseconds at which Shutdown waits for no more commands
+	drainBy   atomic.Int64 // Unix time in nanoseconds from which Shutdown waits for no more commands
 	conns     map[*conn]struct{}
 	listeners map[net.Listener]struct{}
 	accepting sync.WaitGroup // calls of Serve
@@ -204,10 +205,10 @@ func (s *Server) leave(c *conn) {
 	s.done.Done()
 }
 
-// How long a connection may be quiet while the server shuts down before it is closed, how
-// long one may be that has not asked anything yet, and when all are closed after their next
-// answer. The protocol has no word to tell a client to leave: one that is asking meanwhile is
-// answered, and most see the end between two commands.
+// Times of Shutdown: how long a connection may be quiet before it is closed, how long one that
+// has not sent a command yet, and after how long each is closed after its next answer. The
+// protocol has no word to tell a client to leave. A client that asks meanwhile is answered, and
+// most see the connection end between two commands.
 const (
 	quietAtEnd    = 200 * time.Millisecond
 	newcomerAtEnd = time.Second
@@ -215,8 +216,8 @@ const (
 )
 
 // Shutdown stops listening and closes each connection once it is quiet, or after a few
-// seconds between two answers. It returns when all are closed, or, with the error of ctx,
-// closes them at its end.
+// seconds between two answers. It returns when all are closed. If ctx ends before, it closes
+// them and returns the error of ctx.
 func (s *Server) Shutdown(ctx context.Context) error {
 	now := time.Now()
 	s.drainBy.Store(now.Add(graceAtEnd).UnixNano())

@@ -56,7 +56,8 @@ func (c *conn) auth(args [][]byte) {
 	}
 }
 
-// login answers a wrong password itself, and hangs up after the tenth.
+// login reports whether a password was right, and notes the account. It answers a wrong one with an
+// error, and has the connection closed after the tenth.
 func (c *conn) login(name string, password []byte) bool {
 	found := c.accounts.login(name, string(password))
 	if found != nil {
@@ -169,7 +170,7 @@ func (c *conn) client(args [][]byte) {
 		} else {
 			c.bulk(c.name)
 		}
-	case "info", "list": // of the others nobody is told
+	case "info", "list": // only about this connection
 		c.text(c.line() + "\n")
 	case "setname":
 		c.setName(args[2])

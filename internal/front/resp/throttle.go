@@ -68,7 +68,7 @@ func (c *conn) throttled(r *rate, d *tidegate.Decision, err error) {
 	c.five(!d.OK, r, d.Remaining, retry, seconds(d.ResetAfter))
 }
 
-// five is the answer. Its last numbers are mostly small.
+// five appends the five integers of an answer. The first two are made ready in r.begin.
 func (c *conn) five(limited bool, r *rate, remaining, retry, reset int64) {
 	begin := r.begin[0]
 	if limited {
@@ -80,11 +80,11 @@ func (c *conn) five(limited bool, r *rate, remaining, retry, reset int64) {
 	c.int(reset)
 }
 
-// look answers what takes nothing: a quantity of 0, a negative one, which gives back, and
-// whatever is asked under a negative burst. redis-cell looks at what is used after it, and
-// admits it if that is no more than the burst: so nobody is limited who asks for 0, also
-// when nothing remains, but for who asks under a tighter triple than was used up. Nobody is told
-// of it who watches, except of what a negative burst refuses.
+// look answers commands that take nothing: with a quantity of 0, with a negative one, which gives
+// back, and all under a negative burst. Like redis-cell, it admits a command if what is used after
+// it is no more than the limit. So a quantity of 0 is admitted even when nothing remains, unless
+// more is used than the limit of this triple. Observers are told only of what a negative burst
+// refuses.
 func (c *conn) look(key string, r *rate, quantity int64) {
 	c.checks[0] = tidegate.Check{Key: key, Limit: r.limit}
 	d, err := c.srv.o.Store.Take(c.srv.ctx, c.checks[:], 1)
@@ -120,8 +120,8 @@ func (c *conn) look(key string, r *rate, quantity int64) {
 	c.five(false, r, r.fits(full-after), -1, seconds(duration(after)))
 }
 
-// lookHere is look where this process counts by itself, as the store is away: its share of the
-// limit is worth other numbers, which it alone can tell.
+// lookHere is look for a decision d that this process has made by itself, as the store is away. It
+// has only a share of the limit, so the numbers of the answer are those of d.
 func (c *conn) lookHere(key string, r *rate, quantity int64, d *tidegate.Decision) {
 	if quantity < 0 {
 		err := c.giveBack(key, r, quantity, d)
@@ -134,7 +134,7 @@ func (c *conn) lookHere(key string, r *rate, quantity int64, d *tidegate.Decisio
 		}
 	}
 	left := d.Remaining
-	if d.ResetAfter <= 0 { // no share is nothing
+	if d.ResetAfter <= 0 { // every share admits something
 		left = max(left, 1)
 	}
 	c.five(false, r, left, -1, seconds(d.ResetAfter))
@@ -146,7 +146,7 @@ func (c *conn) giveBack(key string, r *rate, quantity int64, d *tidegate.Decisio
 	return c.srv.o.Store.Adjust(c.srv.ctx, d.Receipt, []tidegate.Check{back})
 }
 
-// fits is how many events take no more than a time that a store may have rounded by a
+// fits returns how many events are regained in a time, which a store may have rounded by a
 // nanosecond.
 func (r *rate) fits(ns float64) int64 {
 	return int64(min(max(math.Floor((ns+1)/r.em), math.MinInt64/2), math.MaxInt64/2))
@@ -177,8 +177,8 @@ func (c *conn) decided(d *tidegate.Decision) {
 
 func (c *conn) failed(err error) { c.error("ERR the counters cannot be asked: " + err.Error()) }
 
-// keyOf is the counter of a key, behind the prefix of the user. It is valid until the next
-// one.
+// keyOf returns the key of the counter for a key of a command, with the prefix of the user. It is
+// valid until the next call of keyOf.
 func (c *conn) keyOf(key []byte) string {
 	prefix := ""
 	if c.account != nil {
@@ -226,7 +226,7 @@ func (c *conn) del(args [][]byte) {
 	c.int(gone)
 }
 
-// integer reads a number as redis-cell does: a sign, and digits.
+// integer reads a number as redis-cell does: a sign, which may be missing, and digits.
 func integer(b []byte) (int64, bool) {
 	if len(b) > 0 && len(b) < 19 && b[0]-'0' <= 9 { // mostly
 		var n int64

@@ -47,8 +47,8 @@ func (a *accounts) sum(password string) [sha256.Size]byte {
 // open reports whether nobody has to authenticate.
 func (a *accounts) open() bool { return len(a.all) == 0 }
 
-// login finds the user of a password. How long it takes tells neither whether there is such
-// a user nor how much of the password is right.
+// login returns the account of a name if the password is right, otherwise nil. How long it takes
+// tells neither whether there is such a user nor how much of the password is right.
 func (a *accounts) login(name, password string) *account {
 	sum := a.sum(password)
 	found := a.all[name]
@@ -62,8 +62,8 @@ func (a *accounts) login(name, password string) *account {
 	return nil
 }
 
-// still returns the account that was once logged into, if it is there with the same
-// password.
+// still returns the present account of a user who has logged in as was; nil if there is none with
+// the same password.
 func (a *accounts) still(was *account) *account {
 	if was == nil {
 		return nil

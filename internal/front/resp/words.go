@@ -48,7 +48,8 @@ func words(dst [][]byte, line []byte) ([][]byte, bool) {
 	}
 }
 
-// escaped is the byte that stands behind a backslash, and how many bytes it takes there.
+// escaped returns the byte that b, which follows a backslash, stands for, and how many bytes of b are
+// used.
 func escaped(b []byte) (c byte, used int) {
 	if b[0] == 'x' && len(b) >= 3 {
 		hi, ok1 := digit(b[1])

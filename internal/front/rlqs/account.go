@@ -22,7 +22,7 @@ type account struct {
 	subs   map[ledger.Node]*subscription
 }
 
-// nameOf names the counter of a subject.
+// nameOf returns the name of a subject's counter in Server.accounts.
 func nameOf(sub *subject) string { return sub.limit.Identity() + "\x00" + sub.key }
 
 func (s *Server) newAccount(sub *subject, now time.Duration) *account {
@@ -34,7 +34,7 @@ func (s *Server) newAccount(sub *subject, now time.Duration) *account {
 	return a
 }
 
-// join adds a subscription. Its limit replaces that of the account.
+// join adds a subscription, if it is new. The limit of with replaces that of the account.
 func (a *account) join(sub *subscription, with *subject, now time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -56,7 +56,7 @@ func (a *account) leave(sub *subscription, now time.Duration) {
 	a.ledger.Close(now, sub.node)
 }
 
-// lost says that an assignment was not sent.
+// lost tells the ledger that an assignment was not sent.
 func (a *account) lost(sub *subscription, now time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -18,12 +18,13 @@ import (
 	"tidegate.dev/tidegate/rules/envoy"
 )
 
-// invalid is the answer to a message that makes no sense. It ends the stream.
+// invalid returns the error for a message that makes no sense. It ends the stream.
 func invalid(format string, args ...any) error {
 	return status.Error(codes.InvalidArgument, fmt.Sprintf(format, args...))
 }
 
-// check reports what is wrong with a message. domain is that of the stream, "" before the first.
+// check returns what is wrong with a message; nil if nothing is. domain is that of the stream, "" before
+// its first message.
 func check(in *pb.RateLimitQuotaUsageReports, domain string) error {
 	switch {
 	case in.GetDomain() == "" && domain == "":
@@ -45,8 +46,8 @@ func check(in *pb.RateLimitQuotaUsageReports, domain string) error {
 	return nil
 }
 
-// entriesOf are those of a bucket id, sorted by key, and its name: the same for the same entries,
-// and for no others. It is false if there are too many.
+// entriesOf returns the entries of a bucket id, sorted by key, and a name that no other entries have.
+// fits is false if there are too many entries, or they are too long.
 func entriesOf(id map[string]string) (entries []envoy.Entry, name string, fits bool) {
 	if len(id) > MaxEntries {
 		return nil, "", false
@@ -69,7 +70,7 @@ func entriesOf(id map[string]string) (entries []envoy.Entry, name string, fits b
 	return entries, string(b), true
 }
 
-// requests is how many a report counts.
+// requests returns how many requests of a report are counted.
 func requests(allowed, denied uint64) uint64 {
 	return min(allowed, maxReported) + min(denied, maxReported)
 }
@@ -79,6 +80,7 @@ var (
 	allowAll = blanket(typev3.RateLimitStrategy_ALLOW_ALL)
 )
 
+// blanket returns a strategy that treats all requests alike.
 func blanket(rule typev3.RateLimitStrategy_BlanketRule) *typev3.RateLimitStrategy {
 	return &typev3.RateLimitStrategy{Strategy: &typev3.RateLimitStrategy_BlanketRule_{BlanketRule: rule}}
 }
@@ -95,7 +97,7 @@ func strategyOf(s ledger.Strategy) *typev3.RateLimitStrategy {
 	}}}
 }
 
-// assign makes an assignment.
+// assign returns the action that assigns a strategy to a bucket for ttl.
 func assign(id *pb.BucketId, s *typev3.RateLimitStrategy, ttl time.Duration) *pb.RateLimitQuotaResponse_BucketAction {
 	return &pb.RateLimitQuotaResponse_BucketAction{
 		BucketId: id,
@@ -108,7 +110,7 @@ func assign(id *pb.BucketId, s *typev3.RateLimitStrategy, ttl time.Duration) *pb
 	}
 }
 
-// abandon has Envoy forget a bucket.
+// abandon returns the action by which Envoy forgets a bucket.
 func abandon(id *pb.BucketId) *pb.RateLimitQuotaResponse_BucketAction {
 	return &pb.RateLimitQuotaResponse_BucketAction{
 		BucketId: id,

@@ -14,7 +14,7 @@ import (
 // DefaultTimes are the times of assignments. Envoy ignores fractions of a second in a time to live.
 var DefaultTimes = ledger.Times{TTL: 2 * time.Second, Delivery: 500 * time.Millisecond}
 
-// Options of a Server. What is nil or zero has the default that is said.
+// Options of a Server. Every field may be nil or zero, which has the meaning stated there.
 type Options struct {
 	// Domains returns the domains in force; nil means that there are none. It returns a new
 	// Set after every change.
@@ -25,17 +25,17 @@ type Options struct {
 	// Store has the counters that a fleet shares: assignments are taken from them ahead. nil
 	// means that this process alone divides the limits, and nothing is counted elsewhere.
 	Store tidegate.Store
-	// Paths is what the gateway lets pass of paths that can be read in several ways.
+	// Paths says what to do with paths that servers may read in several ways, as in the gateway.
 	Paths strict.Paths
 	// Times of assignments; the zero value means DefaultTimes.
 	Times ledger.Times
-	// Successor means that assignments of a predecessor may still be in use. It matters
+	// Successor means that assignments of a predecessor may still be in use. It matters only
 	// without a Store.
 	Successor bool
 	// Shadow means that requests are counted and none is refused.
 	Shadow bool
 
-	// Counted is called with n requests that ended like d, as proxies report them; nil means
+	// Counted is called with n requests that ended like d, as a proxy reports them; nil means
 	// that nobody counts them.
 	Counted func(d *tidegate.Decision, n int64)
 	// Log gets warnings about rules that cannot be divided; nil means no log.

@@ -11,12 +11,12 @@ import (
 	"tidegate.dev/tidegate/internal/front/rlqs/ledger"
 )
 
-// outbox has the updates that a proxy has not been sent, the latest of each bucket.
+// outbox has the updates that are still to be sent to a proxy, the latest of each bucket.
 type outbox struct {
 	mu      sync.Mutex
 	updates map[string]update // by the name of the bucket id
 	order   []string
-	sent    map[string]time.Duration // when the last token bucket of each was decided
+	sent    map[string]time.Duration // by bucket: when the last token bucket that was sent was decided
 	wake    chan struct{}
 
 	refused []*pb.RateLimitQuotaResponse_BucketAction // for buckets above a bound
@@ -77,7 +77,7 @@ func (o *outbox) close() {
 	o.closed, o.updates, o.order, o.sent, o.refused, o.bytes = true, nil, nil, nil, nil, 0
 }
 
-// put adds an update of a bucket, unless there are too many.
+// put adds an update of a bucket in place of the one that waits, or drops it if too many wait.
 func (o *outbox) put(name string, u update) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -91,7 +91,7 @@ func (o *outbox) put(name string, u update) {
 	o.ring()
 }
 
-// refuse adds an action for a bucket above a bound, unless there are too many.
+// refuse adds an action for a bucket above a bound, or drops it if too many wait.
 func (o *outbox) refuse(action *pb.RateLimitQuotaResponse_BucketAction) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -111,7 +111,7 @@ func (o *outbox) ring() {
 	}
 }
 
-// forget drops what is kept about a bucket that has no part of a limit any more.
+// forget forgets what was sent about a bucket that has no part of its former limit any more.
 func (o *outbox) forget(name string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -117,8 +117,8 @@ func (s *Server) sweep(now time.Duration) {
 	}
 }
 
-// sayAbandoned has the proxy forget a bucket, unless it has asked for it again: what is extended then would
-// be a full bucket for whoever has forgotten it.
+// sayAbandoned makes the proxy forget a bucket, unless it has subscribed to it again: a proxy that has
+// forgotten a bucket takes an extension for a full one.
 func (s *Server) sayAbandoned(sub *subscription, now time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,11 +127,11 @@ func (s *Server) sayAbandoned(sub *subscription, now time.Duration) {
 	}
 }
 
-// maxRefresh is how many buckets the native rules are asked about per tick.
+// maxRefresh is how many buckets whose rules have not changed are looked up per tick.
 const maxRefresh = 64
 
-// followRules looks up the rules again: those of files after a change, native ones from time to
-// time.
+// followRules looks up again what buckets are held to: after a change of the files, and by native
+// rules from time to time.
 func (s *Server) followRules() {
 	rules := s.o.Domains()
 	now := s.now()

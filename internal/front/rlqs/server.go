@@ -21,9 +21,9 @@ type Server struct {
 	mu       sync.Mutex
 	streams  map[*stream]struct{}
 	accounts map[string]*account // by their names
-	subs     int                 // of all streams
+	subs     int                 // number of subscriptions of all streams
 	lastNode ledger.Node
-	unfit    map[string]bool // rules that were logged
+	unfit    map[string]bool // rules that logUnfit has logged
 
 	counts  counts
 	waiting waiting
@@ -50,7 +50,7 @@ func New(o Options) *Server {
 // Register adds the service to a gRPC server.
 func (s *Server) Register(r grpc.ServiceRegistrar) { pb.RegisterRateLimitQuotaServiceServer(r, s) }
 
-// Close ends all streams. No assignments are sent after it.
+// Close ends all streams, and the renewal of assignments.
 func (s *Server) Close() error {
 	s.close.Do(func() { close(s.closing) })
 	<-s.ended
@@ -79,7 +79,7 @@ func (s *Server) Stats() Stats {
 	}
 }
 
-// now is the time of ledgers.
+// now returns the time by which ledgers count: since the Server was made.
 func (s *Server) now() time.Duration { return time.Since(s.began) }
 
 // open adds a stream, unless there are too many.
@@ -117,7 +117,7 @@ func (s *Server) subscribed(st *stream, name string) *subscription {
 }
 
 // subscribe adds a bucket to a stream and sends its first assignment. It returns nil if there are
-// too many.
+// too many buckets or accounts, or the stream has ended.
 func (s *Server) subscribe(st *stream, name string, id *pb.BucketId, is subject) *subscription {
 	now := s.now()
 	sub := &subscription{stream: st, name: name, id: id, heard: now, active: now}
@@ -155,12 +155,13 @@ func (s *Server) unsubscribe(sub *subscription) {
 	s.leave(was, sub)
 }
 
-// accountLocked reports whether there is an account for a limited subject, or room for one.
+// accountLocked reports whether a limited subject has an account, or there is room for one.
 func (s *Server) accountLocked(is *subject) bool {
 	return s.accounts[nameOf(is)] != nil || len(s.accounts) < MaxAccounts
 }
 
-// hold sets the subject of a subscription and sends the assignment. sub.mu is locked.
+// hold sets the subject of a subscription and sends its assignment. If there is no room for another
+// account, the bucket is denied. sub.mu is locked.
 func (s *Server) hold(sub *subscription, is subject) {
 	now := s.now()
 	s.mu.Lock()
@@ -218,7 +219,7 @@ func (s *Server) sendBlanketLocked(sub *subscription, now time.Duration) {
 	sub.send(u)
 }
 
-// refind looks up the rules of a bucket again.
+// refind looks up again what a bucket is held to, and sends another assignment if that has changed.
 func (s *Server) refind(ctx context.Context, sub *subscription) {
 	entries, _, _ := entriesOf(sub.id.GetBucket())
 	is := s.find(ctx, sub.stream.domain, entries)

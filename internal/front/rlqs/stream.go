@@ -20,7 +20,7 @@ import (
 
 // stream is the stream of one proxy.
 type stream struct {
-	domain string                   // of its first message
+	domain string                   // as in its first message; "" before that
 	subs   map[string]*subscription // by the names of bucket ids; under Server.mu
 	closed bool                     // under Server.mu
 	outbox *outbox
@@ -37,9 +37,9 @@ type subscription struct {
 	// Under Server.mu.
 	subject subject
 	account *account      // nil unless it is limited
-	found   time.Duration // of the last lookup of the rules
-	heard   time.Duration // the last report
-	active  time.Duration // the last request
+	found   time.Duration // when the rules were last looked up
+	heard   time.Duration // when it was last reported
+	active  time.Duration // when a request was last reported
 	next    time.Duration // when a blanket assignment is due
 }
 
@@ -109,7 +109,7 @@ func (s *Server) send(st *stream, ss grpc.BidiStreamingServer[pb.RateLimitQuotaU
 	}
 }
 
-// lost handles updates that were not sent.
+// lost counts updates that were not sent, and tells the ledgers of their buckets.
 func (s *Server) lost(st *stream, names []string) {
 	s.counts.late.Add(uint64(len(names)))
 	for _, name := range names {
@@ -126,7 +126,7 @@ func (s *Server) lost(st *stream, names []string) {
 	}
 }
 
-// reported handles a message.
+// reported handles a message of reports. Buckets that are new or above a bound get an assignment.
 func (s *Server) reported(ctx context.Context, st *stream, in *pb.RateLimitQuotaUsageReports) error {
 	if err := check(in, st.domain); err != nil {
 		return err

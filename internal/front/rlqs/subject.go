@@ -26,7 +26,7 @@ type subject struct {
 type assignment uint8
 
 const (
-	limited assignment = iota // a part of the limit
+	limited assignment = iota // it gets a part of the limit
 	allowed                   // no rule limits it, or only in shadow mode
 	denied                    // a rule denies everything
 	unfit                     // denied, because the rule cannot be divided
@@ -40,7 +40,8 @@ var (
 	errSetAside = errors.New("a share of it is set aside for more important classes, and proxies would take it ahead: remove `set_aside`")
 )
 
-// find returns what a bucket id is held to.
+// find returns what a bucket id is held to: by the rules of a file if one has the domain, otherwise by
+// the native ones.
 func (s *Server) find(ctx context.Context, domain string, entries []envoy.Entry) (sub subject) {
 	rules := s.o.Domains()
 	if d := rules.Domain(domain); d != nil {
@@ -136,17 +137,17 @@ func (s *Server) held(checks []tidegate.Check) subject {
 	return sub
 }
 
-// equal reports whether two lookups found the same.
+// equal reports whether two lookups found the same; ahead follows from limit.
 func (is *subject) equal(other *subject) bool {
 	return is.assigned == other.assigned && is.limit == other.limit && is.key == other.key
 }
 
-// numbers are those of a token bucket.
+// numbers returns the numbers of a token bucket as the ledger has them.
 func numbers(l *tidegate.Limit) ledger.Limit {
 	return ledger.Limit{Events: l.Events, Period: l.Period, Burst: l.Burst}
 }
 
-// ruleOf is the name of a limit's rule.
+// ruleOf returns the name of a limit's rule; "" if there is no limit.
 func ruleOf(l *tidegate.Limit) string {
 	switch {
 	case l == nil:
@@ -157,7 +158,7 @@ func ruleOf(l *tidegate.Limit) string {
 	return l.Name
 }
 
-// logUnfit warns once per rule that it cannot be divided.
+// logUnfit warns once per rule that its limit cannot be divided.
 func (s *Server) logUnfit(sub *subject) {
 	const most = 1000 // rules
 	name := ruleOf(sub.limit)

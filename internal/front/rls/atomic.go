@@ -62,7 +62,7 @@ func (c *call) deniedByLooks() bool {
 	return false
 }
 
-// inParallel calls do for those descriptors that are of a kind, at the same time if each takes a round
+// inParallel calls do for the descriptors for which of is true, at the same time if each takes a round
 // trip.
 func (s *Server) inParallel(c *call, of func(*descriptor) bool, do func(*descriptor)) {
 	var all sync.WaitGroup
@@ -102,7 +102,7 @@ func (c *call) addChecks(d *descriptor) {
 	}
 }
 
-// each calls f with every descriptor whose checks are in the vector, its index, and these.
+// each calls f for every descriptor whose checks are in the vector, with its index and these checks.
 func (c *call) each(f func(i int, d *descriptor, checks []tidegate.Check)) {
 	rest := c.checks
 	for i := range c.descriptors {
@@ -114,7 +114,7 @@ func (c *call) each(f func(i int, d *descriptor, checks []tidegate.Check)) {
 	}
 }
 
-// tell notes what the whole vector was answered.
+// tell sets the decisions of the descriptors by the answer to the whole vector.
 func (c *call) tell(whole *tidegate.Decision, err error) {
 	c.each(func(_ int, d *descriptor, checks []tidegate.Check) {
 		d.err = err
@@ -143,7 +143,7 @@ func (c *call) quotasUsedUp() bool {
 	return quotas > 0 && quotas == over
 }
 
-// returnAll gives back what was charged, as the quotas refuse.
+// returnAll gives back what was charged, because all descriptors in quota mode are over.
 func (s *Server) returnAll(ctx context.Context, c *call, r tidegate.Receipt) {
 	var charged []tidegate.Check
 	c.each(func(_ int, _ *descriptor, checks []tidegate.Check) {
@@ -159,8 +159,8 @@ func (s *Server) returnAll(ctx context.Context, c *call, r tidegate.Receipt) {
 	}
 }
 
-// settleOver admits the descriptors that settle and are over. They are charged all the same, unless
-// nothing is.
+// settleOver admits the descriptors that are over and whose rules settle. Their hits are charged all the
+// same, unless nothing is set: then the call is refused, and charges nothing.
 func (s *Server) settleOver(ctx context.Context, c *call, nothing bool) {
 	c.each(func(_ int, d *descriptor, checks []tidegate.Check) {
 		if !d.rule.Settle || !d.over || d.err != nil {
@@ -181,8 +181,8 @@ func settling(checks []tidegate.Check) []tidegate.Check {
 	return checks
 }
 
-// giveBackAll returns the hits of descriptors that give some back, unless nothing is charged. These
-// are looked at only.
+// giveBackAll returns the hits of descriptors that give some back. If nothing is set, the call is
+// refused, and it only looks at them.
 func (s *Server) giveBackAll(ctx context.Context, c *call, nothing bool) {
 	for i := range c.descriptors {
 		d := &c.descriptors[i]

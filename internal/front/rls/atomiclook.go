@@ -7,7 +7,7 @@ import (
 )
 
 // lookAtEach finds out what remains of every descriptor, and if the counters refused the call, which
-// of them are over: a vector is answered for by one of its limits.
+// of them are over: the answer to a vector names only one of its limits.
 func (s *Server) lookAtEach(ctx context.Context, c *call, refused bool) {
 	suspects := 0 // that have the limit which refused
 	c.each(func(_ int, d *descriptor, _ []tidegate.Check) {
@@ -56,7 +56,7 @@ func (s *Server) look(ctx context.Context, d *descriptor) {
 	}
 }
 
-// askedUpTo is what descriptor i and those before it ask of its counters.
+// askedUpTo returns how many hits descriptor i and those before it ask of the counters of i.
 func (c *call) askedUpTo(i int) (cost int64) {
 	for j := range i + 1 {
 		if c.descriptors[j].charges() && c.sameCounter(i, j) {

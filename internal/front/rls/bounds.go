@@ -11,17 +11,17 @@ import (
 const (
 	MaxMessage     = 256 << 10 // bytes
 	MaxDescriptors = 256
-	MaxEntries     = 64 // of a descriptor
-	MaxDomain      = 1 << 10
-	MaxText        = 32 << 10 // of a key or a value
+	MaxEntries     = 64       // of a descriptor
+	MaxDomain      = 1 << 10  // bytes
+	MaxText        = 32 << 10 // bytes of a key or a value
 )
 
-// invalid is the answer to a call that makes no sense.
+// invalid returns the error for a call that makes no sense.
 func invalid(format string, args ...any) error {
 	return status.Error(codes.InvalidArgument, fmt.Sprintf(format, args...))
 }
 
-// check reports what is wrong with a call.
+// check returns what is wrong with a call; nil if nothing is.
 func (c *call) check() error {
 	switch {
 	case c.domain == "":

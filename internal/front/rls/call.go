@@ -12,7 +12,7 @@ import (
 	"tidegate.dev/tidegate/rules/envoy"
 )
 
-// call is one question of Envoy while it is answered. It is used again.
+// call is a call of Envoy while it is answered. Its memory is used again.
 type call struct {
 	domain      string
 	hits        uint32
@@ -21,9 +21,9 @@ type call struct {
 	keys        []byte        // of all descriptors
 	checks      []tidegate.Check
 
-	in      *pb.RateLimitRequest // what it was made of; nil if that was message
+	in      *pb.RateLimitRequest // what the call was read from; nil if from message
 	message []byte
-	wrong   error // with message
+	wrong   error // what decode has found wrong with message
 }
 
 // descriptor is one of a call, and what becomes of it.
@@ -35,18 +35,18 @@ type descriptor struct {
 	negative bool
 
 	// What it is held to.
-	rule     *envoy.Rule // nil means nothing of a file
+	rule     *envoy.Rule // nil means no rule of a file
 	replaced bool        // by the rule of another descriptor
 	key      string      // in memory of the call
 	cost     int64
 	question *question.Question // to the native rules; nil unless they are asked
-	request  *tidegate.Request  // made of it; nil if they cannot be
+	request  *tidegate.Request  // made of question; nil if no rule can match that
 
 	// What was decided.
-	asked    bool              // a counter was
-	decision tidegate.Decision // about limit; OK if nobody was asked
-	err      error             // instead of it
-	left     int64             // what remained before hits were charged that were refused
+	asked    bool              // a rule has decided about it
+	decision tidegate.Decision // OK if no rule has decided
+	err      error             // why the store has not decided
+	left     int64             // what remained before refused hits were charged
 	looked   bool              // what remains was asked after the decision
 	over     bool              // it is above its limit, whatever the answer is
 	refused  bool              // and the answer says so
@@ -60,7 +60,8 @@ type override struct {
 	unit     int32
 }
 
-// read takes over a request, up to what check refuses as too much.
+// read makes c of a request. It takes at most one descriptor, and one entry of each, more than check
+// allows.
 func (c *call) read(in *pb.RateLimitRequest) {
 	c.in = in
 	c.domain, c.hits = in.GetDomain(), in.GetHitsAddend()
@@ -70,7 +71,7 @@ func (c *call) read(in *pb.RateLimitRequest) {
 	for _, d := range all {
 		total += min(len(d.GetEntries()), MaxEntries+1)
 	}
-	if cap(c.entries) < total { // parts of it are referred to
+	if cap(c.entries) < total { // it must not move: descriptors refer to parts of it
 		c.entries = make([]envoy.Entry, 0, total)
 	}
 	for _, d := range all {
@@ -90,7 +91,7 @@ func (c *call) read(in *pb.RateLimitRequest) {
 	}
 }
 
-// request is what the call was made of.
+// request returns the message that the call was made of.
 func (c *call) request() *pb.RateLimitRequest {
 	if c.in == nil {
 		c.in = new(pb.RateLimitRequest)
@@ -99,7 +100,7 @@ func (c *call) request() *pb.RateLimitRequest {
 	return c.in
 }
 
-// own copies the texts of a call, for those who may keep them.
+// own makes the texts of a call refer to a copy of its message, for callees that may keep them.
 func (c *call) own() error {
 	if c.message == nil {
 		return nil
@@ -132,8 +133,8 @@ func (c *call) reset() {
 // maxCost is more than any limit can hold.
 const maxCost = 1 << 50
 
-// costOf is how many hits a descriptor adds: its own, which may be 0 to look only, or those of
-// the call, where nothing means 1.
+// costOf returns how many hits a descriptor adds: its own number, of which 0 only looks, or else
+// that of the call, of which 0 means 1.
 func (c *call) costOf(d *descriptor) int64 {
 	if d.hitsSet {
 		return int64(min(d.hits, maxCost))
@@ -141,7 +142,7 @@ func (c *call) costOf(d *descriptor) int64 {
 	return max(1, int64(c.hits))
 }
 
-// unitOf is the unit that a descriptor's limit names.
+// unitOf returns the unit that a descriptor's limit names.
 func (o *override) unitOf() envoy.Unit {
 	if o.unit < 0 || o.unit > math.MaxUint8 {
 		return envoy.NoUnit

@@ -16,8 +16,8 @@ import (
 )
 
 // Compare asks another rate limit service what this one was asked, and counts where the answers
-// differ, so that a team can change over with proof. It is off the way of calls: what does not
-// fit its queue is not compared, and counted. Use [NewCompare].
+// differ, so that a team can change over with proof. No call waits for it: what does not fit its
+// queue is not compared, but counted. Use [NewCompare].
 type Compare struct {
 	conn   *grpc.ClientConn
 	client pb.RateLimitServiceClient
@@ -32,12 +32,12 @@ type Compare struct {
 	lastSample      atomic.Int64 // Unix time in nanoseconds
 }
 
-// CompareOptions are how to compare.
+// CompareOptions are the options of [NewCompare].
 type CompareOptions struct {
 	// Address of the other service, host:port.
 	Address string
-	// Told is told of every descriptor that was compared: rule is the path of its rule, "" if it
-	// has none. It is called by several goroutines.
+	// Told, unless nil, is called for every descriptor that was compared. rule is the path of its
+	// rule, "" if it has none. It is called by several goroutines.
 	Told func(domain, rule string, agree bool)
 	// Log gets samples of answers that differ, at most one a second.
 	Log *slog.Logger
@@ -83,12 +83,11 @@ func (c *Compare) Close() error {
 	return c.conn.Close()
 }
 
-// Stats returns how many calls were not compared: because too many were waiting, and because
-// the other service had no answer.
+// Stats returns how many calls were not compared: skipped because too many were waiting, and failed
+// because the other service had no answer, or one about another number of descriptors.
 func (c *Compare) Stats() (skipped, failed uint64) { return c.skipped.Load(), c.failed.Load() }
 
-// ask puts a call in the queue, if there is room. The messages are copied: who made them uses
-// them again.
+// ask puts a call in the queue, if there is room. It copies the messages: callers use them again.
 func (c *Compare) ask(asked *call, in *pb.RateLimitRequest, out *pb.RateLimitResponse) {
 	size := int64(proto.Size(in) + proto.Size(out))
 	if len(c.queue) == cap(c.queue) || !c.hold(size) {
@@ -110,7 +109,7 @@ func (c *Compare) ask(asked *call, in *pb.RateLimitRequest, out *pb.RateLimitRes
 	}
 }
 
-// hold makes room for a call, if there is.
+// hold counts a call of size bytes as held, and reports whether there is room for it.
 func (c *Compare) hold(size int64) bool {
 	if c.held.Add(size) > compareBytes {
 		c.held.Add(-size)

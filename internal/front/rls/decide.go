@@ -21,10 +21,10 @@ func (s *Server) decide(ctx context.Context, c *call) {
 	}
 }
 
-// decideFar asks about all descriptors at the same time, but about one counter in order.
+// decideFar asks about all descriptors at the same time, but about those of one counter in order.
 func (s *Server) decideFar(ctx context.Context, c *call) {
 	var all sync.WaitGroup
-	last := -1 // to be asked here: nobody else is to be started
+	last := -1 // asked by this goroutine, which would only wait
 	for i := range c.descriptors {
 		if c.descriptors[i].counted() && c.firstOf(i) {
 			if last >= 0 {
@@ -94,7 +94,7 @@ func denies(d *descriptor) bool {
 	return false
 }
 
-// take asks for a cost.
+// take asks the store about a descriptor at a cost.
 func (s *Server) take(ctx context.Context, d *descriptor, cost int64) {
 	limits := d.rule.Limits
 	if l := limits[0]; len(limits) == 1 && s.o.Near != nil && !layered(l) {
@@ -111,7 +111,7 @@ func shared(l *tidegate.Limit) bool {
 	return l.Terms == nil || l.Terms.Handling.Consistency == tidegate.Strict
 }
 
-// layered reports whether a layer before the counters of this process has to see a limit.
+// layered reports whether a layer before the counters of this process handles a limit.
 func layered(l *tidegate.Limit) bool {
 	return l.Terms != nil && l.Terms.Handling.Consistency == tidegate.Split
 }
@@ -131,9 +131,9 @@ func (s *Server) putChecks(checks *[]tidegate.Check) {
 	s.vectors.Put(checks)
 }
 
-// chargeRefused charges hits that were refused: of rules that count those as well, and of
-// rules that settle. Those of a refusal that is remembered are not charged: one was, and the
-// window is over its limit.
+// chargeRefused charges hits that were refused, for rules that count those as well, and for rules
+// that settle, which then admit them. A rule that does not settle charges nothing for a refusal
+// that is remembered: the first one was charged, and the window is over its limit.
 func (s *Server) chargeRefused(ctx context.Context, d *descriptor) {
 	if d.decision.Receipt.Origin == tidegate.OriginRemembered && !d.rule.Settle {
 		d.decision.Remaining = 0
@@ -142,7 +142,7 @@ func (s *Server) chargeRefused(ctx context.Context, d *descriptor) {
 	d.left = d.decision.Remaining
 	checks := s.checks(d, d.cost)
 	defer s.putChecks(checks)
-	// What is not charged because the store does not answer, nobody waits for.
+	// If the store does not answer, they are not charged.
 	_ = s.o.Store.Adjust(ctx, d.decision.Receipt, *checks)
 	d.decision.Remaining = 0
 	if d.rule.Settle {
@@ -184,13 +184,13 @@ func (s *Server) giveBack(ctx context.Context, d *descriptor) {
 	d.decision.OK, d.decision.Never, d.decision.RetryAfter = true, false, 0
 }
 
-// aboves are limits of one event more on the same counters.
+// aboves has, for limits, those of one event more on the same counters.
 type aboves struct {
 	mu  sync.RWMutex
 	all map[*tidegate.Limit]*tidegate.Limit
 }
 
-// maxAboves bounds them: those of rules that are gone are forgotten with all others.
+// maxAboves bounds them: all are forgotten at once, with them those of rules that are gone.
 const maxAboves = 4096
 
 // of returns the limit of one event more than l; nil if there is none.
@@ -213,8 +213,8 @@ func (a *aboves) of(l *tidegate.Limit) *tidegate.Limit {
 	return above
 }
 
-// resetOf is when the counter of a descriptor is as good as new: of a window, when it ends,
-// used or not.
+// resetOf returns how long it is until the counter of a descriptor is as good as new: of a window,
+// until it ends, used or not. 0 means now, or that there is no counter.
 func resetOf(d *descriptor, now time.Time) time.Duration {
 	l := d.decision.Limit
 	switch {
@@ -241,7 +241,7 @@ const (
 	firstMonday = 4 * 24 * time.Hour
 )
 
-// untilNext is when the next window of a period begins. Weeks begin on Mondays.
+// untilNext returns how long it is until the next window of a period begins. Weeks begin on Mondays.
 func untilNext(period time.Duration, now time.Time) time.Duration {
 	at := now.UnixNano()
 	if period%week == 0 {

@@ -36,7 +36,7 @@ var (
 
 // decode reads a RateLimitRequest as protobuf encodes it, like proto.Unmarshal and read do,
 // but without an object for every part. Texts refer to message, which must stay as it is until
-// reset. What is beyond the bounds of check is not kept.
+// reset. More descriptors, or entries of one, than check allows are an error at once.
 func (c *call) decode(message []byte) error {
 	c.message = message
 	var f field
@@ -116,7 +116,8 @@ func decodeEntry(message []byte) (e envoy.Entry, err error) {
 	return e, nil
 }
 
-// decode adds what a message says to what another one has said, as protobuf has it.
+// decode reads a message. A field that it lacks keeps what an earlier message has set, as protobuf
+// merges them.
 func (o *override) decode(message []byte) error {
 	o.set = true
 	var f field
@@ -139,7 +140,7 @@ func (o *override) decode(message []byte) error {
 	return nil
 }
 
-// decodeWrapped reads the message of a number that may be missing.
+// decodeWrapped reads a message that wraps a number; if the number is missing, to stays as it is.
 func decodeWrapped(message []byte, to *uint64) error {
 	var f field
 	for len(message) > 0 {
@@ -153,7 +154,7 @@ func decodeWrapped(message []byte, to *uint64) error {
 	return nil
 }
 
-// field is one of a message.
+// field is one field of a message.
 type field struct {
 	number protowire.Number
 	kind   protowire.Type
@@ -183,7 +184,7 @@ func (f *field) read(message []byte) []byte {
 	return message[n:]
 }
 
-// text is the field as a string in memory of the message.
+// text returns the field as a string, in memory of the message.
 func (f *field) text() (string, error) {
 	if !utf8.Valid(f.bytes) {
 		return "", errNotUTF8

@@ -81,7 +81,8 @@ func sizeTold(l *pb.RateLimitResponse_RateLimit) int {
 	return n
 }
 
-// sizeNumber is the size of a field whose number takes one byte, none if it is 0.
+// sizeNumber returns how many bytes a varint field takes whose tag takes one byte; 0 if its value is 0,
+// as it is then left out.
 func sizeNumber(value uint64) int {
 	if value == 0 {
 		return 0

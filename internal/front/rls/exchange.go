@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/mem"
 )
 
-// exchange is one call over gRPC: the question as it was sent, and the answer. It is used again
+// exchange is one call over gRPC: the request as it was sent, and the answer. Its memory is used again
 // once the answer is encoded, which gRPC does once.
 type exchange struct {
 	server   *Server

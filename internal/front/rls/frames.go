@@ -6,12 +6,12 @@ import "encoding/binary"
 // the header of a frame.
 type frames struct {
 	skip int // bytes to come that belong to no header
-	n    int // bytes of head
+	n    int // bytes of head that have arrived
 	head [9]byte
 	last frame
 }
 
-// The frames that begin and end streams, and their flag.
+// The kinds of frames that begin, continue and end streams, and their flags.
 const (
 	frameData     = 0
 	frameHeaders  = 1
@@ -22,7 +22,7 @@ const (
 	streamMask    = 1<<31 - 1
 )
 
-// frame is the header of one.
+// frame is the header of a frame.
 type frame struct {
 	length uint32
 	kind   byte
@@ -35,8 +35,8 @@ func (f *frame) ends() bool {
 	return f.kind == frameReset || (f.kind == frameData || f.kind == frameHeaders) && f.flags&flagEndStream != 0
 }
 
-// observe calls f for every frame that begins in p, and data, unless it is nil, for what p has
-// of the payload of data frames.
+// observe calls f for every frame whose header is complete in p, and data, unless it is nil, for
+// what p has of the payload of data frames.
 func (fs *frames) observe(p []byte, f func(frame), data func(frame, []byte)) {
 	for len(p) > 0 {
 		if fs.skip > 0 {
@@ -66,9 +66,9 @@ func (fs *frames) observe(p []byte, f func(frame), data func(frame, []byte)) {
 type messages struct {
 	got  int64  // bytes of a message that is not complete
 	left uint32 // bytes that are to come of it, behind its head
-	n    int    // bytes of head
+	n    int    // bytes of head that have arrived
 	head [5]byte
-	lost bool // nobody knows where messages begin
+	lost bool // it is not known where messages begin: follow only counts
 }
 
 // follow reports whether a message ends in p.

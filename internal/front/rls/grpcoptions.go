@@ -14,13 +14,13 @@ const (
 	maxHeaderBytes  = 16 << 10
 	connectionGrace = 10 * time.Second
 
-	// streamWorkers answer calls, and keep stacks that have grown already. With more calls
-	// at once, the others have goroutines of their own.
+	// streamWorkers is how many goroutines wait for calls, with stacks that have grown already.
+	// If there are more calls at once, the others get goroutines of their own.
 	streamWorkers = 128
 )
 
-// ServerOptions are those of the gRPC server. age is how old a connection gets; less than 0
-// means any.
+// ServerOptions returns the options of the gRPC server. age is how old a connection may get; less than
+// 0 means that there is no bound.
 func ServerOptions(age time.Duration) []grpc.ServerOption {
 	if age < 0 {
 		age = math.MaxInt64
@@ -33,7 +33,7 @@ func ServerOptions(age time.Duration) []grpc.ServerOption {
 		grpc.NumStreamWorkers(streamWorkers),
 		grpc.KeepaliveParams(keepalive.ServerParameters{
 			MaxConnectionAge: age, MaxConnectionAgeGrace: connectionGrace,
-			Time: time.Minute, Timeout: 20 * time.Second, // who is gone without a word
+			Time: time.Minute, Timeout: 20 * time.Second, // closes connections whose client is gone without a word
 		}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
 	}

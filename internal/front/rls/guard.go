@@ -72,7 +72,7 @@ func (g *guard) all() []*guardedConn {
 	return all
 }
 
-// shares are what one connection may hold while all together hold too much.
+// shares returns what one connection may hold while all together hold too much.
 func (g *guard) shares() (streams, bytes int64) {
 	g.mu.Lock()
 	n := int64(max(len(g.conns), 1))
@@ -121,11 +121,11 @@ type openStream struct {
 	begun    bool // there was data
 	messages messages
 	bytes    int64     // of a message that is not complete
-	since    time.Time // when that began
+	since    time.Time // when that message began, or the stream if there was no data
 }
 
-// Read implements net.Conn. It closes the connection when that holds more than its share of
-// what is too much for all.
+// Read implements net.Conn. It closes the connection if all together hold too much, and this one
+// more than its share.
 func (c *guardedConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if n > 0 && c.received(p[:n]) {
@@ -212,7 +212,7 @@ func (c *guardedConn) received(p []byte) bool {
 	return manyStreams && streams > shareStreams || manyBytes && bytes > shareBytes
 }
 
-// dataLocked follows the data of a stream. What is complete is for the server to read.
+// dataLocked follows the data of a stream. Messages that are complete do not count any more.
 func (c *guardedConn) dataLocked(s *openStream, part []byte, now func() time.Time) {
 	begun := s.messages.got == 0
 	if s.messages.follow(part) || begun {
@@ -229,7 +229,7 @@ func (c *guardedConn) holdLocked(s *openStream, more int64) {
 	}
 }
 
-// find returns where a stream is; -1 means nowhere. It is one of the last, mostly.
+// find returns the index of a stream; -1 means that there is none. It is one of the last, mostly.
 func (c *guardedConn) find(id uint32) int {
 	for i := len(c.streams) - 1; i >= 0; i-- {
 		if c.streams[i].id == id {
@@ -251,7 +251,8 @@ func (c *guardedConn) endLocked(id uint32) {
 	c.guard.open.Add(-1)
 }
 
-// stalled reports whether the client has begun a message long ago.
+// stalled reports whether the client has long ago begun a message, or a stream without data, that is
+// still not complete.
 func (c *guardedConn) stalled(now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -60,7 +60,7 @@ func (s *Server) json(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(text)
 }
 
-// healthcheck answers 200, or 500 while the server shuts down.
+// healthcheck answers 200, or 500 once Drain was called.
 func (s *Server) healthcheck(w http.ResponseWriter, _ *http.Request) {
 	if s.draining.Load() {
 		w.WriteHeader(http.StatusInternalServerError)

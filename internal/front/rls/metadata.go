@@ -4,8 +4,8 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// metadata is what the next filters of Envoy are told: what the rules say that admitted, and
-// if wanted, what was asked. nil means nothing.
+// metadata returns the dynamic metadata for the next filters of Envoy: that of the rules that have
+// admitted and, by MetadataOfRequest, what was asked. nil means none.
 func (s *Server) metadata(c *call) *structpb.Struct {
 	fields := map[string]any{}
 	if told := c.metadataOfRules(); len(told) > 0 {
@@ -29,7 +29,7 @@ func (s *Server) metadata(c *call) *structpb.Struct {
 	return told
 }
 
-// metadataOfRules joins the metadata of the rules that were not over. Where two differ, the
+// metadataOfRules joins the metadata of the rules that have not refused. Where two differ, that of the
 // first descriptor counts.
 func (c *call) metadataOfRules() (told map[string]any) {
 	for i := range c.descriptors {
@@ -65,7 +65,7 @@ func merge(dst, from map[string]any) {
 	}
 }
 
-// describeAll is the descriptors of a call.
+// describeAll returns the descriptors of a call as metadata.
 func (c *call) describeAll() []any {
 	all := make([]any, len(c.descriptors))
 	for i := range c.descriptors {

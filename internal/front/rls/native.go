@@ -49,7 +49,8 @@ func (s *Server) decideNative(ctx context.Context, c *call) error {
 	return nil
 }
 
-// question makes a request of a descriptor. The error is a mistake in what it says.
+// question makes a request of a descriptor; none if no rule can match it. The error is a mistake in what
+// the descriptor says.
 func (s *Server) question(c *call, d *descriptor) error {
 	d.cost = c.costOf(d)
 	d.question = s.questions.Get().(*question.Question)
@@ -77,7 +78,7 @@ func (s *Server) native(ctx context.Context, d *descriptor) {
 	}
 }
 
-// putQuestions lets go of the requests of a call.
+// putQuestions returns the questions of a call to their pool.
 func (s *Server) putQuestions(c *call) {
 	for i := range c.descriptors {
 		d := &c.descriptors[i]

@@ -6,10 +6,10 @@ import "tidegate.dev/tidegate"
 func (s *Server) observe(c *call) {
 	var run *tidegate.Decision
 	var n int64
-	var told *descriptor // by which a log describes the call
+	var told *descriptor // the one that Answered gets
 	for i := range c.descriptors {
 		d := &c.descriptors[i]
-		if d.rule == nil || !d.asked { // a gate tells of its own decisions
+		if d.rule == nil || !d.asked { // the gate of Desk tells observers of its own decisions
 			continue
 		}
 		if d.over == d.refused && (told == nil || d.decision.Outranks(&told.decision)) {
@@ -49,11 +49,11 @@ func alike(a, b *tidegate.Decision) bool {
 	return a.Limit == b.Limit && a.Err == nil && b.Err == nil && a.OK == b.OK && a.Receipt.Origin == b.Receipt.Origin
 }
 
-// nearShare is above what share of a limit hits are near it, as envoyproxy/ratelimit has it by
-// default.
+// nearShare is the share of a limit above which hits are near it: the default of
+// envoyproxy/ratelimit.
 const nearShare = 0.8
 
-// hitsOf is what became of the hits of a descriptor. Of hits that are refused together, those
+// hitsOf returns what became of the hits of a descriptor. Of hits that are refused together, those
 // that would have fit are not over the limit.
 func (d *descriptor) hitsOf() (h Hits) {
 	if d.negative {

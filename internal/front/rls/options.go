@@ -13,68 +13,72 @@ import (
 	"tidegate.dev/tidegate/rules/envoy"
 )
 
-// DefaultDeadline is by when a call is answered. Envoy's filter gives up after 20 ms, and the
-// answer has to travel.
+// DefaultDeadline is how long a call may take. Envoy's filter gives up after 20 ms, and the answer
+// has to travel.
 const DefaultDeadline = 15 * time.Millisecond
 
-// Options of a Server. Store is needed; what is nil or zero has the default that is said.
+// Options of a Server. Store is required; every other field may be nil or zero, which has the
+// meaning stated there.
 type Options struct {
 	// Domains returns the domains in force; nil means that there are none.
 	Domains func() *envoy.Set
 	// Desk answers descriptors of domains that no file has, by the native rules; nil means
 	// that nothing limits them.
 	Desk *desk.Desk
-	// Store keeps the counters. If Far, a question takes a round trip, and those of a call
-	// are asked at the same time.
+	// Store keeps the counters. Far means that asking it takes a round trip: the counters of a
+	// call are then asked at the same time.
 	Store tidegate.Store
 	Far   bool
-	// Near, if the counters are in this process, is a shorter way to those of limits that no
-	// layer has to see; nil means that there is none.
+	// Near is a shorter way to counters in this process, for limits that no layer before them
+	// handles; nil means that there is none.
 	Near tidegate.OneTaker
-	// Paths is what the gateway lets pass of paths that can be read in several ways.
+	// Paths says what to do with paths that servers may read in several ways, as in the gateway.
 	Paths strict.Paths
 
-	// Deadline is by when a call is answered, by a fallback of the Store if it must be; 0
-	// means DefaultDeadline.
+	// Deadline is how long a call may take if the Store is Far; then a fallback of the Store
+	// answers it. 0 means DefaultDeadline.
 	Deadline time.Duration
-	// MaxConnectionAge is after how long a client is told to connect again, so that a new
-	// instance gets its share; 0 means a day, negative never.
+	// MaxConnectionAge is how old a connection gets before its client is told to connect again,
+	// so that a new instance gets its share; 0 means a day, negative never.
 	MaxConnectionAge time.Duration
 	// Headers are the response headers to add; the zero value adds none.
 	Headers Headers
 	// Shadow: calls are counted, and none is refused.
 	Shadow bool
-	// Metadata says what dynamic metadata there is.
+	// Metadata says what dynamic metadata answers have.
 	Metadata Metadata
 
-	// Counted is told of n decisions in a row that ended like d; nil means nobody is.
+	// Counted is called for n decisions in a row that ended like d; nil means that nobody counts
+	// them.
 	Counted func(d *tidegate.Decision, n int64)
-	// Shadowed is told of a descriptor whose rule is in shadow mode: over means that it would
-	// have been refused.
+	// Shadowed is called for a descriptor whose rule is in shadow mode; over means that it would
+	// have been refused. nil means that nobody is told.
 	Shadowed func(limit *tidegate.Limit, over bool)
 	// Stats counts hits by the metric keys of envoyproxy/ratelimit; nil counts none.
 	Stats Stats
-	// Answered is told of every call that rules of files apply to, by the descriptor that refuses
-	// or is closest to it, and its key; it must keep neither. nil means nobody is.
+	// Answered is called for a call to which rules of files apply, with the decision about the
+	// descriptor that refuses, or else is closest to that, and its key. Descriptors that only
+	// shadow mode admits do not count. It must keep neither. nil means that nobody is told.
 	Answered func(key string, d *tidegate.Decision)
-	// Slip returns the slip of a refusal by a rule of a file, which has the checks of one counter; it
+	// Slip returns the slip of a refusal by a rule of a file; checks has the one that refuses. It
 	// must not keep them. nil means that such refusals have none. Those by native rules have
 	// the slips of Desk.
 	Slip func(checks []tidegate.Check, d *tidegate.Decision) string
-	// Each is told of every descriptor that a counter was asked about, whatever others of its call
-	// say: by its key, and whether its rule only counts and refuses nobody. It must keep neither
-	// key nor d. nil means nobody is.
+	// Each is called for every descriptor about which a rule of a file has decided, whatever
+	// becomes of its call, with the key of its counter. shadow means that the rule, or the Server,
+	// only counts and refuses nobody. It must keep neither key nor d. nil means that nobody is told.
 	Each func(key string, d *tidegate.Decision, shadow bool)
-	// Register adds services to the server that are beside this one, and bound themselves how
-	// many streams they have; nil adds none.
+	// Register adds other services to the gRPC server, which bound the number of their streams
+	// themselves; nil adds none.
 	Register func(grpc.ServiceRegistrar)
-	// Compare asks another service the same; nil asks nobody.
+	// Compare puts the same calls to another service; nil means that there is none.
 	Compare *Compare
-	// Log is told what should not happen; nil means nobody is.
+	// Log gets what should not happen; nil means no log.
 	Log *slog.Logger
 }
 
-// Headers are the names of response headers about the descriptor that is closest to its limit.
+// Headers are the names of response headers about the descriptor that is closest to its limit; "" adds
+// none.
 type Headers struct{ Limit, Remaining, Reset string }
 
 // any reports whether there are headers to add.
@@ -94,17 +98,19 @@ const (
 
 // Stats counts hits by metric key.
 type Stats interface {
-	// Hits is told of the hits of one descriptor.
+	// Hits counts the hits of one descriptor. key is its metric key.
 	Hits(domain, key string, h Hits)
-	// UnknownDomain is told of a call whose domain no file has.
+	// UnknownDomain counts a call whose domain no file has.
 	UnknownDomain()
-	// Answered is told of a call, and how long it took.
+	// Answered counts a call, and how long it took; also one that has failed.
 	Answered(took time.Duration)
-	// Failed is told of a call that was answered by an error.
+	// Failed counts a call that was answered by an error.
 	Failed()
 }
 
-// Hits is what became of the hits of one descriptor.
+// Hits says what became of the hits of one descriptor, as the metrics of envoyproxy/ratelimit do: Near
+// are those near the limit, Remembered those over it by a refusal that was remembered, and Shadow
+// those over it that shadow mode admits.
 type Hits struct {
 	Total, Over, Near, Within, Remembered, Shadow uint64
 }

@@ -77,14 +77,14 @@ func (s *Server) Serve(l net.Listener) error {
 	return nil
 }
 
-// Drain says NOT_SERVING to health checks, and serves on.
+// Drain makes health checks say NOT_SERVING. Calls are still answered.
 func (s *Server) Drain() {
 	s.draining.Store(true)
 	s.health.Shutdown()
 }
 
-// Shutdown tells clients to leave, and returns when calls in flight have their answers, or
-// closes the connections with the error of ctx at its end.
+// Shutdown tells clients to leave, and returns when calls in flight have their answers. If ctx
+// ends before, it closes the connections and returns the error of ctx.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.Drain()
 	ended := make(chan struct{})
@@ -117,8 +117,8 @@ func (s *Server) Close() error {
 	return nil
 }
 
-// ShouldRateLimit answers a call that is at hand as an object, as handle does with one that
-// came over gRPC.
+// ShouldRateLimit answers a call that is an object already, such as one from JSON. Those over gRPC
+// come to handle.
 func (s *Server) ShouldRateLimit(ctx context.Context, in *pb.RateLimitRequest) (*pb.RateLimitResponse, error) {
 	c, a := s.calls.Get().(*call), new(answer)
 	c.read(in)
@@ -130,8 +130,8 @@ func (s *Server) ShouldRateLimit(ctx context.Context, in *pb.RateLimitRequest) (
 	return &a.response, nil
 }
 
-// ask answers a call and tells of it. After an error neither is used again: what failed may
-// still refer to them.
+// ask answers c in a, and tells observers. After an error the memory of neither is used again:
+// what failed may still refer to them.
 func (s *Server) ask(ctx context.Context, c *call, a *answer) (err error) {
 	defer s.recovered(func(failed error) { err = status.Error(codes.Internal, failed.Error()) })
 	now := time.Now()
@@ -153,7 +153,7 @@ func (s *Server) ask(ctx context.Context, c *call, a *answer) (err error) {
 	return err
 }
 
-// decideAll decides about a call, and writes the answer.
+// decideAll decides about a call, and writes the answer into a.
 func (s *Server) decideAll(ctx context.Context, c *call, a *answer, now time.Time) error {
 	if err := c.check(); err != nil {
 		return err
@@ -188,8 +188,8 @@ func (s *Server) decideAll(ctx context.Context, c *call, a *answer, now time.Tim
 	return nil
 }
 
-// answerBy is when a call has to be answered: by the deadline, or earlier if the client waits
-// for less.
+// answerBy returns the time by which a call has to be answered: by the deadline, or earlier if the
+// client waits for less.
 func answerBy(ctx context.Context, now time.Time, deadline time.Duration) time.Time {
 	if at, ok := ctx.Deadline(); ok {
 		// A quarter of its time is for the way.
@@ -198,7 +198,8 @@ func answerBy(ctx context.Context, now time.Time, deadline time.Duration) time.T
 	return now.Add(deadline)
 }
 
-// settle makes answers of what was decided. The error is for callers that have left.
+// settle decides about descriptors that the store has no answer for, and marks those that refuse. It
+// returns an error if ctx has ended meanwhile.
 func (c *call) settle(ctx context.Context) error {
 	for i := range c.descriptors {
 		d := &c.descriptors[i]
@@ -214,7 +215,7 @@ func (c *call) settle(ctx context.Context) error {
 	return nil
 }
 
-// failsOpen reports whether a descriptor is admitted that the store has no answer for.
+// failsOpen reports whether a descriptor is admitted if the store has no answer for it.
 func failsOpen(d *descriptor) bool {
 	if d.rule == nil {
 		return d.decision.OK
@@ -227,7 +228,7 @@ func failsOpen(d *descriptor) bool {
 	return true
 }
 
-// recovered has a panic told as an error: whatever a call does, others go on.
+// recovered, when deferred, logs a panic and passes it to tell as an error: other calls go on.
 func (s *Server) recovered(tell func(error)) {
 	if v := recover(); v != nil {
 		s.o.Log.Error("a panic while a call was answered", "panic", fmt.Sprint(v), "stack", string(debug.Stack()))

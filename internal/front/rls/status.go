@@ -52,7 +52,7 @@ func (a *answer) reset() {
 	r.OverallCode, r.Statuses, r.ResponseHeadersToAdd, r.DynamicMetadata = 0, nil, nil, nil
 }
 
-// answer tells what was decided.
+// answer writes into a what was decided about c.
 func (s *Server) answer(a *answer, c *call, now time.Time) {
 	a.room(len(c.descriptors))
 	r := &a.response
@@ -74,7 +74,8 @@ func (s *Server) answer(a *answer, c *call, now time.Time) {
 	}
 }
 
-// overall refuses a call if one descriptor is refused, or all that are in quota mode are over.
+// overall returns OVER_LIMIT if a descriptor that is not in quota mode is refused, or if there are
+// some in quota mode and all are refused.
 func (c *call) overall() pb.RateLimitResponse_Code {
 	quotas, over := 0, 0
 	for i := range c.descriptors {
@@ -95,7 +96,8 @@ func (c *call) overall() pb.RateLimitResponse_Code {
 	return pb.RateLimitResponse_OK
 }
 
-// quota reports whether a descriptor refuses a call only together with others.
+// quota reports whether a descriptor is in quota mode: it refuses a call only together with all others
+// that are.
 func (d *descriptor) quota() bool {
 	return d.rule != nil && d.rule.Quota && !d.rule.Unlimited && !d.replaced
 }
@@ -140,7 +142,7 @@ func (a *answer) tellNative(d *descriptor, i int) {
 	a.statuses[i].CurrentLimit = l
 }
 
-// unitOf is the unit whose period a limit has; UNKNOWN if there is none.
+// unitOf returns the unit whose period a limit has; UNKNOWN if there is none.
 func unitOf(l *tidegate.Limit) pb.RateLimitResponse_RateLimit_Unit {
 	for u := envoy.Second; u <= envoy.Week; u++ {
 		if u.Period() == l.Period {
@@ -152,5 +154,6 @@ func unitOf(l *tidegate.Limit) pb.RateLimitResponse_RateLimit_Unit {
 
 func clamp(n int64) uint32 { return uint32(min(max(n, 0), math.MaxUint32)) }
 
-// seconds rounds up: proxies tell their clients whole seconds, and none of them too few.
+// seconds returns d in whole seconds, rounded up: a client that waits for that long must not come too
+// early.
 func seconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }

@@ -27,10 +27,10 @@ type Hub struct {
 
 type name struct{ identity, key string }
 
-// state is what all instances have counted of a counter.
+// state is what all instances have counted for one counter.
 type state struct {
 	generation int64
-	reset      int64                     // the change that came with the generation
+	reset      int64                     // number of the change that began the generation
 	change     int64                     // number of the last change
 	totals     map[int64]chain.TallyPart // by their start
 	instances  map[[2]uint64]*instance
@@ -51,7 +51,7 @@ var (
 	_ chain.Regions = (*Hub)(nil)
 )
 
-// New returns a Hub with a clock.
+// New returns a Hub whose clock is now.
 func New(now func() time.Time) *Hub {
 	return &Hub{now: now, state: map[name]*state{}, regions: newRegions()}
 }

@@ -80,7 +80,7 @@ func (h *Hub) Feed(_ context.Context, q chain.FeedQuery) (chain.Feed, error) {
 // nameSeparator is between the parts of a counter's name.
 const nameSeparator = "\x00\x00"
 
-// replica returns what is to be sent of a counter, and whether that is anything.
+// replica returns what is to be sent of a counter, and reports whether there is anything to send.
 func (st *state) replica(q chain.FeedQuery) (c chain.Replica, some bool) {
 	c.Generation = st.generation
 	some = st.reset > 0 && (q.All || st.reset > q.Since)

@@ -9,7 +9,7 @@ import (
 // at the same time, so one payment covers both.
 type coverage struct {
 	parts  []part  // in order
-	credit float64 // of the last whole token
+	credit float64 // what was paid too much, as costs are whole tokens
 }
 
 // part is a rate that is paid until a time.

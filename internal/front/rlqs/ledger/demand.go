@@ -7,19 +7,19 @@ type demand struct {
 	perSecond float64
 	known     bool
 	begun     bool
-	since     time.Duration // the last estimate
+	since     time.Duration // when the last estimate was made
 	pending   float64       // requests reported since then
 }
 
 const (
-	// tooShort is a time between two reports that gives no estimate.
+	// tooShort is the time below which no estimate is made: the requests wait for the next report.
 	tooShort = 20 * time.Millisecond
-	// halfWeight is the time after which a report outweighs the ones before it.
+	// halfWeight is the time since the last estimate after which new reports weigh more than it.
 	halfWeight = 500 * time.Millisecond
 )
 
-// report adds the requests of a report. The time between two reports is that between their
-// arrivals: Envoy reports whole seconds.
+// report adds the requests of a report. The time between two reports is measured between their
+// arrivals: the times in Envoy's reports are whole seconds.
 func (d *demand) report(now time.Duration, requests uint64) {
 	if !d.begun { // the first report only announces the node
 		d.begun, d.since = true, now

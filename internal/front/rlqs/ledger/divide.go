@@ -14,7 +14,7 @@ type aim struct {
 	*share
 	want   float64 // what it can use, in tokens per interval
 	target float64
-	lacks  bool // it has much less than it should
+	lacks  bool // it has less than near of the smaller of want and target
 
 	keep    bool // its assignment should be extended
 	prepaid bool // and that is paid
@@ -62,8 +62,8 @@ func (l *Ledger) aims() []*aim {
 	return all
 }
 
-// least is the least rate that is assigned, in tokens per interval. On a fleet it is what has to be
-// paid for the smallest bucket, so that nothing is paid and not assigned.
+// least returns the least rate that is assigned, in tokens per interval. If it is paid ahead, it is the
+// rate that the smallest bucket costs, so that nothing is paid and not assigned.
 func (l *Ledger) least() float64 {
 	if l.ahead == nil {
 		return 1

@@ -13,8 +13,8 @@ type Node uint64
 type Assignment struct {
 	Node Node
 	Strategy
-	// New means that the node gets a full bucket, which was paid for. Otherwise the last
-	// assignment is extended.
+	// New means that the node gets a full bucket, which was paid for, or, if the Strategy denies,
+	// that it was not denied before. Otherwise the last assignment is extended.
 	New bool
 }
 
@@ -25,10 +25,10 @@ type Ledger struct {
 	ahead *Ahead // nil means paid by fund
 	division
 
-	opens  time.Duration   // every node is denied before then
+	opens  time.Duration   // every node is denied before this time
 	at     time.Duration   // of the last event
 	fund   float64         // tokens for new epochs
-	scale  fleetScale      // ahead
+	scale  fleetScale      // used if ahead is set
 	shares []*share        // of connected nodes, and of those with something outstanding
 	nodes  map[Node]*share // connected ones
 }
@@ -77,8 +77,8 @@ func (l *Ledger) Close(now time.Duration, node Node) {
 	l.forget()
 }
 
-// Lost says that an assignment was not sent. The one before may expire before the next one
-// arrives, so the next one is a full bucket.
+// Lost notes that an assignment was not sent. The one before may expire before the next one
+// arrives, so the next one is not an extension.
 func (l *Ledger) Lost(now time.Duration, node Node) {
 	if s := l.nodes[node]; s != nil {
 		s.now.free, s.next = 0, now
@@ -92,14 +92,14 @@ func (l *Ledger) Idle(now time.Duration) bool {
 	return len(l.shares) == 0 && now >= l.opens && (l.ahead != nil || l.fund >= float64(l.limit.Burst))
 }
 
-// Out returns what is outstanding: the rate per second, and the tokens of full buckets.
+// Out returns what is outstanding: the rate in tokens per second, and the sum of the buckets' sizes.
 func (l *Ledger) Out(now time.Duration) (perSecond float64, tokens int64) {
 	l.advance(now)
 	return l.out()
 }
 
-// advance brings the fund to now. What expires between two events counts as outstanding until the
-// second.
+// advance brings the fund to now, and drops epochs that have ended. What expires between two events
+// counts as outstanding until the second.
 func (l *Ledger) advance(now time.Duration) {
 	if now <= l.at {
 		return
@@ -136,7 +136,7 @@ func (l *Ledger) forget() {
 	l.shares = slices.DeleteFunc(l.shares, func(s *share) bool { return s.closed && s.empty() })
 }
 
-// left is the rate that others leave to s, in tokens per interval.
+// left returns the rate that the other shares leave to s, in tokens per interval.
 func (l *Ledger) left(s *share) int64 {
 	out, _ := l.out()
 	left := l.limit.perSecond() - (out - s.perSecond())

@@ -14,7 +14,7 @@ type Limit struct {
 	Burst  int64
 }
 
-// perSecond is the rate in tokens.
+// perSecond returns the rate in tokens per second.
 func (l Limit) perSecond() float64 { return float64(l.Events) / l.Period.Seconds() }
 
 // Times are those of assignments.
@@ -26,7 +26,7 @@ type Times struct {
 	Delivery time.Duration
 }
 
-// Check returns what is wrong with t.
+// Check returns what is wrong with t; nil if nothing is.
 func (t Times) Check() error {
 	switch {
 	case t.Delivery <= 0:
@@ -37,13 +37,14 @@ func (t Times) Check() error {
 	return nil
 }
 
-// Out is how long an assignment is outstanding.
+// Out returns how long after its decision an assignment is outstanding.
 func (t Times) Out() time.Duration { return t.TTL + t.Delivery }
 
-// Renewal is the interval at which an assignment is sent again.
+// Renewal returns the interval at which an assignment is sent again.
 func (t Times) Renewal() time.Duration { return (t.TTL - t.Delivery) / 2 }
 
-// Latest is how long after it was sent an assignment is sure to be extended by sending it again.
+// Latest returns for how long after its decision an assignment is sure to be extended by sending it
+// again.
 func (t Times) Latest() time.Duration { return t.TTL - t.Delivery }
 
 // Strategy is a token bucket for one node: it starts with Max tokens and is refilled with Fill
@@ -56,7 +57,7 @@ type Strategy struct {
 // Denies reports whether s admits nothing.
 func (s Strategy) Denies() bool { return s.Fill == 0 }
 
-// perSecond is the rate in tokens.
+// perSecond returns the rate in tokens per second.
 func (s Strategy) perSecond() float64 {
 	if s.Fill == 0 {
 		return 0
@@ -80,6 +81,8 @@ type division struct {
 // rounding is the error of floating point that is tolerated, in tokens.
 const rounding = 1e-9
 
+// divide returns the shortest interval, in whole seconds, in which l refills at least grains tokens,
+// and how many it refills.
 func (l Limit) divide() division {
 	seconds := int64(math.Ceil(grains / l.perSecond()))
 	d := division{interval: time.Duration(max(seconds, 1)) * time.Second}
@@ -91,12 +94,12 @@ func (l Limit) divide() division {
 type Ahead struct {
 	// Floor is how many tokens must remain after every take.
 	Floor int64
-	span  int64 // tokens above the floor in a full bucket
-	spare int64 // of these, what a new epoch leaves for extensions
-	reach time.Duration
+	span  int64         // tokens above the floor in a full bucket
+	spare int64         // of these, what a new epoch leaves for extensions
+	reach time.Duration // see the package comment
 }
 
-// NewAhead returns how assignments of l are paid. The error says what l would need.
+// NewAhead returns how assignments of l are paid. The error says how large the burst of l must be.
 func NewAhead(l Limit, t Times) (Ahead, error) {
 	out := t.Out().Seconds()
 	least := 2*l.perSecond()*out + 4

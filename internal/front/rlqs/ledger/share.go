@@ -13,7 +13,7 @@ type share struct {
 	changed  time.Duration // when the last epoch began
 	now      epoch         // the last one
 	old      []epoch       // earlier ones that may still be in use
-	paid     coverage      // ahead
+	paid     coverage      // for limits that are paid ahead
 }
 
 // epoch is the time in which a node keeps one strategy.
@@ -21,10 +21,10 @@ type epoch struct {
 	Strategy
 	until time.Duration // it is outstanding until then
 	free  time.Duration // sending it again before then extends it
-	pace  float64       // ahead: the rate that is paid, per second
+	pace  float64       // for limits that are paid ahead: the rate that is paid, per second
 }
 
-// perSecond is the outstanding rate: the node uses one epoch at a time.
+// perSecond returns the outstanding rate, the highest of all epochs: the node uses one at a time.
 func (s *share) perSecond() float64 {
 	most := s.now.perSecond()
 	for i := range s.old {
@@ -33,7 +33,7 @@ func (s *share) perSecond() float64 {
 	return most
 }
 
-// tokens is the sum of the outstanding buckets.
+// tokens returns the sum of the sizes of all outstanding buckets.
 func (s *share) tokens() int64 {
 	all := s.now.Max
 	for i := range s.old {

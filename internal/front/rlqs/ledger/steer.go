@@ -12,9 +12,9 @@ type fleetScale struct {
 	part    float64       // 0 to maxPart
 	level   float64       // how full the bucket is above its floor, 0 to 1, smoothed
 	was     float64       // the level at the last step
-	seen    float64       // the last level that was seen; -1 means none since the last tick
-	at      time.Duration // of the last tick
-	stepped time.Duration // when part was last looked at
+	seen    float64       // the last level that was seen; -1 means none since level was updated
+	at      time.Duration // when level was last updated
+	stepped time.Duration // when the last step was: part was considered, and perhaps changed
 	short   bool          // an extension could not be paid since then
 	before  float64       // the part from before the shared bucket was away; 0 means it answers
 }

@@ -59,7 +59,7 @@ func compareBool(a, b bool) int {
 	return -1
 }
 
-// has is the part of its target that a node has.
+// has returns the part of its target that a node has.
 func (a *aim) has() float64 { return float64(a.now.Fill) / a.target }
 
 // keeps reports whether the assignment of a node should be extended.
@@ -85,7 +85,7 @@ func (l *Ledger) poor(a *aim) bool {
 	return false
 }
 
-// assign returns the assignment of a node, or false if it cannot be paid.
+// assign returns the next assignment of a node, or false if an extension cannot be paid.
 func (l *Ledger) assign(a *aim, now time.Duration, pay Pay) (Assignment, bool) {
 	if now < l.opens {
 		return l.deny(a, now), true
@@ -106,7 +106,8 @@ func (a *aim) extends(l *Ledger, now time.Duration) bool {
 	return !a.now.Denies() && now < a.now.free && a.now.Interval == l.interval
 }
 
-// change begins a new epoch. If the fleet has not enough for the whole target, it is a part of it.
+// change begins a new epoch, for a part of the target if the whole cannot be paid. It reports false if
+// it has begun none.
 func (l *Ledger) change(a *aim, now time.Duration, pay Pay) (Strategy, bool) {
 	target, has := a.target, float64(a.now.Fill)
 	for range 4 {
@@ -128,24 +129,24 @@ func (l *Ledger) change(a *aim, now time.Duration, pay Pay) (Strategy, bool) {
 	return Strategy{}, false
 }
 
-// deny assigns nothing.
+// deny assigns the strategy that admits nothing.
 func (l *Ledger) deny(a *aim, now time.Duration) Assignment {
 	first := !a.assigned || !a.now.Denies()
 	a.begin(epoch{until: now})
 	return Assignment{Node: a.node, New: first}
 }
 
-// most is the size of a bucket if the fund suffices: half of the burst is divided by rate, the
+// most returns the size of a bucket if the fund suffices: half of the burst is divided by rate, the
 // other half is for changes.
 func (l *Ledger) most(fill int64) int64 {
 	return max(1, int64(float64(l.limit.Burst)/2*float64(fill)/float64(max(l.fill, 1))))
 }
 
-// useful is the size of a bucket from which a node can use its rate although requests are not
+// useful returns the size of a bucket from which a node can use its rate although requests are not
 // evenly spread: 20 milliseconds' worth.
 func useful(s Strategy) int64 { return 1 + int64(s.perSecond()/50) }
 
-// size is the size of a new bucket, 0 if the fund is too small. A node that has nothing takes what
+// size returns the size of a new bucket, 0 if the fund is too small. A node that has nothing takes what
 // there is.
 func (l *Ledger) size(a *aim, s Strategy) int64 {
 	least, fund := useful(s), int64(l.fund)
