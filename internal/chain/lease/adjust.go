@@ -9,7 +9,8 @@ import (
 
 // Adjust implements tidegate.Store. What came from a portion goes back there while the portion
 // lives. After that it goes back to a window in the store, but not to a bucket, which has
-// refilled meanwhile.
+// refilled meanwhile, nor if the store decided a part of the request. Charges, and checks that
+// are not leased, go to the store.
 func (s *Store) Adjust(ctx context.Context, r tidegate.Receipt, checks []tidegate.Check) error {
 	if r.Lease == 0 && r.Origin != tidegate.OriginLeased {
 		return s.Backend.Adjust(ctx, r, checks)
@@ -51,10 +52,12 @@ func (s *Store) Adjust(ctx context.Context, r tidegate.Receipt, checks []tidegat
 	return err
 }
 
-// storeReceipt returns the store's receipt for the portion that r was admitted from.
+// storeReceipt returns the store's receipt for the portion that r was admitted from: it keeps
+// only the time.
 func storeReceipt(r tidegate.Receipt) tidegate.Receipt { return tidegate.Receipt{At: r.At} }
 
-// unused returns the checks that are not of buckets, with negative costs, to give them back.
+// unused returns the checks of windows, without those of buckets, with negative costs, to give
+// them back.
 func unused(checks []tidegate.Check) (back []tidegate.Check) {
 	for _, c := range checks {
 		if c.Limit.Algorithm != tidegate.TokenBucket {

@@ -10,8 +10,8 @@ import (
 	"tidegate.dev/tidegate/internal/algo"
 )
 
-// ask takes a portion for so many requests of a cost. It runs on a goroutine of its own: no request
-// waits for it.
+// ask takes a portion for so many copies of a request with this cost, and adds it to sup. It runs
+// on a goroutine of its own: no request waits for it.
 func (s *Store) ask(sh *shard, sup *supply, copies, cost int64) {
 	checks := slices.Clone(sup.unit)
 	for i := range checks {
@@ -52,8 +52,8 @@ func (s *Store) ask(sh *shard, sup *supply, copies, cost int64) {
 	s.settleLocked(sh, sup)
 }
 
-// askAgain asks again after too little was granted, if requests have come since. Until the answer
-// comes, further requests can be refused without asking.
+// askAgain asks for a portion again after too little was granted, if requests have come after since.
+// Until the answer comes, further requests can be refused without asking.
 func (s *Store) askAgain(sh *shard, sup *supply, since time.Duration) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
@@ -62,7 +62,7 @@ func (s *Store) askAgain(sh *shard, sup *supply, since time.Duration) {
 	}
 }
 
-// askLocked asks for a portion if one is wanted.
+// askLocked starts a call for a portion if one is wanted.
 func (s *Store) askLocked(sh *shard, sup *supply, now time.Duration) {
 	copies, cost := sup.wants(now)
 	if copies == 0 {
@@ -90,7 +90,7 @@ func (s *Store) nextLease() uint32 {
 	}
 }
 
-// settleLocked gives back to windows what was not used of portions that are over.
+// settleLocked starts giving back to windows what was not used of portions that are over.
 func (s *Store) settleLocked(sh *shard, sup *supply) {
 	for _, p := range sup.over {
 		s.calls.Go(func() { s.giveBack(sh, sup, &p) })

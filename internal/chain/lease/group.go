@@ -13,9 +13,9 @@ type group struct {
 	checks []tidegate.Check
 	from   []int // their indexes in the vector
 	hash   uint64
-	lease  uint32 // number of the portion that it was taken from
+	lease  uint32 // number of the portion that the request was charged to
 	at     int64  // Receipt.At of that portion
-	lacks  bool   // no portion could answer, and one is wanted
+	lacks  bool   // it has a supply whose portions could not answer: ask for one afterwards
 }
 
 // leased reports whether c may be decided from a portion.
@@ -25,6 +25,7 @@ func leased(c *tidegate.Check) bool {
 		l.Terms.Handling.Queue == nil
 }
 
+// isLeased reports whether l is to be leased, and has an algorithm that suits.
 func isLeased(l *tidegate.Limit) bool {
 	return l != nil && l.Terms != nil && l.Terms.Handling.Consistency == tidegate.Leased &&
 		tidegate.Leased.Suits(l.Algorithm) && !l.RawTime
@@ -79,7 +80,8 @@ func pick(checks []tidegate.Check, at []int) []tidegate.Check {
 	return some
 }
 
-// hash returns the same number for groups of the same key and limits, whatever the cost.
+// hash returns the same number for all groups with the same key and the same Limit pointers,
+// whatever the cost.
 func (s *Store) hash(checks []tidegate.Check) uint64 {
 	sum := maphash.String(s.seed, checks[0].Key)
 	for i := range checks {
@@ -89,7 +91,7 @@ func (s *Store) hash(checks []tidegate.Check) uint64 {
 	return sum
 }
 
-// same reports whether checks have the key and limits of unit.
+// same reports whether checks have the key and, in the same order, the limits of unit.
 func same(unit, checks []tidegate.Check) bool {
 	if len(unit) != len(checks) || unit[0].Key != checks[0].Key {
 		return false

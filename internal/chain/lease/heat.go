@@ -8,14 +8,14 @@ import (
 // heat finds hot keys, in memory of a fixed size. Keys that share a place are counted as one: the
 // worst that happens is a portion for a key that needed none.
 type heat struct {
-	places [1 << 12]atomic.Uint64 // a period, and the number of requests in it
+	places [1 << 12]atomic.Uint64 // upper half: a period of maxLife; lower half: requests in it
 }
 
 // hotFrom is how many requests within maxLife make a key hot. A portion then saves calls even
-// though requests that come together share one.
+// though requests that come together share a call without it.
 const hotFrom = 8
 
-// add counts a request and reports whether its key is hot.
+// add counts a request in the current period, and reports whether its key is hot.
 func (h *heat) add(hash uint64, now time.Duration) bool {
 	place := &h.places[hash>>52]
 	period := uint64(now/maxLife) << 32

@@ -32,7 +32,7 @@ type Lender interface {
 
 // Options of a Store.
 type Options struct {
-	// Instances is how many share the limits, this one included; nil means one.
+	// Instances returns how many instances share the limits, this one included; nil means one.
 	Instances func() int
 }
 
@@ -47,7 +47,7 @@ type Store struct {
 	shards    [shards]shard
 	lastLease atomic.Uint32
 	closed    atomic.Bool
-	calls     sync.WaitGroup // calls under way; added to under the mu of a shard, while not closed
+	calls     sync.WaitGroup // calls under way; added to under the mu of a shard
 }
 
 // New returns a Store around inner. Portions are taken from lender, which asks the same
@@ -80,6 +80,7 @@ func (s *Store) Close() {
 	s.calls.Wait()
 }
 
+// now returns the time since start.
 func (s *Store) now() time.Duration { return time.Since(s.start) }
 
 // Take implements tidegate.Store.

@@ -12,13 +12,14 @@ const (
 	minLife = 20 * time.Millisecond
 )
 
-// least is how many events per life a limit must admit for each instance: fewer are not worth a
-// call.
+// least is how many events per life a limit must admit for each instance, and how many events a
+// portion is asked for at least: fewer are not worth a call.
 const least = 2
 
-// Life returns how long before their use one of so many instances may take events of a limit; 0
-// means that it may not, and that the limit is strict. A bucket holds back what it refills in a
-// life, so a life is at most what half of its burst, rounded down, takes to refill.
+// Life returns how long before their use an instance may take events of l, if so many instances
+// share it; 0 means that it may not, so that l is strict. A bucket holds back what it refills in a
+// life, so a life is at most as long as half of its burst, rounded down, takes to refill. For a
+// window it is at most half of the period.
 func Life(l *tidegate.Limit, instances int) time.Duration {
 	if !tidegate.Leased.Suits(l.Algorithm) || l.RawTime {
 		return 0
@@ -48,6 +49,7 @@ func perSecond(l *tidegate.Limit) float64 {
 	return float64(l.Events) / period.Seconds()
 }
 
+// seconds returns s seconds as a Duration, at most one second.
 func seconds(s float64) time.Duration {
 	return time.Duration(min(s, 1) * float64(time.Second)) // no life is longer
 }

@@ -25,7 +25,7 @@ type supply struct {
 	// Requests that no portion answers are then refused until the next call.
 	scarce  bool
 	refusal tidegate.Decision
-	told    time.Duration // when the call that refusal answers was sent
+	told    time.Duration // when the call was sent to which refusal is the answer
 	asked   time.Duration // when a request last came
 	reset   bool          // its counters were reset: what a call under way grants is void
 
@@ -50,7 +50,7 @@ type answer uint8
 const (
 	unknown answer = iota // ask the layer below
 	used                  // admitted from a portion
-	refused               // the store has just said that there is nothing left
+	refused               // the store has just said that too little is left
 )
 
 // waste is the part of its life, 1/waste, by which a portion ends early, in case clocks do not run
@@ -76,9 +76,9 @@ func (s *supply) use(cost int64, now time.Duration) (from *portion, a answer) {
 	return nil, unknown
 }
 
-// spend takes events from the portions, the oldest first, and returns the first that it took some
-// from; nil if there are not enough. What is put back goes there: it ends first, so no event is
-// used after its life.
+// spend takes events from the portions, the oldest first, and returns the first portion that it
+// took some from, or nil if all together have too few. What the request puts back goes to that
+// portion: it ends first, so no event is used after its life.
 func (s *supply) spend(cost int64) (from *portion) {
 	var left int64
 	for i := range s.held {
@@ -114,9 +114,9 @@ func (s *supply) expire(now time.Duration) {
 }
 
 // wants returns for how many requests, of which cost, to take a portion now; 0 means none. Events
-// that are taken and not used are lost to all instances, so it asks for no more than will almost
-// surely come: the demand of the last life, reduced to what remains of a life when the answer
-// comes, less what demand may vary by.
+// that are taken and not used are lost to all instances, so it returns no more than will almost
+// surely be used: the demand of the last life, scaled to the part of a life that remains when the
+// answer comes, less what demand may vary by.
 func (s *supply) wants(now time.Duration) (copies, cost int64) {
 	if s.asking || now < s.before {
 		return 0, 0
@@ -155,8 +155,8 @@ const (
 	shortPart = 4           // 1/shortPart of a life is the least pause after too little was granted
 )
 
-// grant adds portion p, which was granted when n events were asked for. rest is the refusal of
-// what was not granted.
+// grant adds portion p, the answer to a call for n events; p is empty if the call was refused. rest
+// is the refusal of what was not granted. It does nothing after a reset.
 func (s *supply) grant(p portion, n int64, rest tidegate.Decision, now time.Duration) {
 	if s.reset {
 		return
@@ -180,7 +180,7 @@ func (s *supply) grant(p portion, n int64, rest tidegate.Decision, now time.Dura
 		}
 		return
 	}
-	if len(s.held) >= maxHeld { // drop an empty one: what would be put back to it is lost
+	if len(s.held) >= maxHeld { // drop an empty one: nothing can be put back to it any more
 		if i := slices.IndexFunc(s.held, func(p portion) bool { return p.left == 0 }); i >= 0 {
 			s.held = slices.Delete(s.held, i, i+1)
 		}
@@ -197,7 +197,7 @@ func (s *supply) fail(now time.Duration) {
 	s.asking, s.scarce, s.before = false, false, now+s.life
 }
 
-// returned notes that a window got events back: it is worth asking again.
+// returned notes that a window got events back: if they were scarce, it is worth asking again now.
 func (s *supply) returned(now time.Duration) {
 	if s.scarce {
 		s.scarce, s.before = false, now
@@ -226,7 +226,7 @@ func (p *portion) admitted(now time.Duration) tidegate.Decision {
 	return d
 }
 
-// refuse returns the decision for a request that is refused.
+// refuse returns the decision for a request that is refused, as events are scarce.
 func (s *supply) refuse(cost int64, now time.Duration) tidegate.Decision {
 	d := s.refusal
 	since := now - s.told
@@ -239,13 +239,14 @@ func (s *supply) refuse(cost int64, now time.Duration) tidegate.Decision {
 
 // meter measures demand, in events per life of a portion.
 type meter struct {
-	since time.Duration
-	count int64
-	last  int64 // events in the life before
+	since time.Duration // when this life began
+	count int64         // events in this life
+	last  int64         // events in the life before, smoothed after a drop
 	// highest costs of a request, in this life and in the one before
 	cost, lastCost int64
 }
 
+// add counts a request of a cost. If a life has passed, it begins the next one.
 func (m *meter) add(cost int64, now, life time.Duration) {
 	if passed := now - m.since; passed >= life {
 		rate := int64(float64(m.count) * float64(life) / float64(passed))

@@ -9,7 +9,7 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// shards is how many shards there are; a supply is in the one that the hash of its group says.
+// shards is the number of shards. The hash of its group says which one a supply is in.
 const shards = 64
 
 type shard struct {
@@ -19,7 +19,7 @@ type shard struct {
 }
 
 // maxSupplies bounds the supplies of a shard; further keys are decided as if strict. Supplies
-// that have not been asked for longer than idle make room.
+// to which no request has come for longer than idle are dropped to make room.
 const (
 	maxSupplies = 1 << 10
 	idle        = time.Second
@@ -27,7 +27,8 @@ const (
 
 func (s *Store) shard(hash uint64) *shard { return &s.shards[hash%shards] }
 
-// takeGroup decides a group from the portions that are held of it.
+// takeGroup decides a group from the portions that are held of it. If the answer is unknown, there
+// is no decision.
 func (s *Store) takeGroup(g *group) (tidegate.Decision, answer) {
 	hash, cost := s.hash(g.checks), g.checks[0].Cost
 	g.hash = hash
@@ -60,7 +61,7 @@ func (s *Store) takeGroup(g *group) (tidegate.Decision, answer) {
 	return tidegate.Decision{}, unknown
 }
 
-// askFor takes a portion, in the background, for a group that had to be decided without one.
+// askFor takes a portion, in the background, for a group that lacks one.
 func (s *Store) askFor(g *group) {
 	if !g.lacks {
 		return
@@ -73,7 +74,8 @@ func (s *Store) askFor(g *group) {
 	}
 }
 
-// life returns how long portions of a group live: the shortest Life of its limits.
+// life returns how long portions of a group live: the shortest Life of its limits, 0 if one of them
+// cannot be leased.
 func (s *Store) life(checks []tidegate.Check) time.Duration {
 	life, instances := maxLife, s.instances()
 	for i := range checks {

@@ -8,11 +8,12 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// aloneAtMost is the most of all decisions, as a share, that nodes may make themselves while Redis
+// aloneAtMost is the largest share of all decisions that nodes may make themselves while Redis
 // answers within the deadline: they do so until they know how far away it is.
 const aloneAtMost = 0.03
 
-// checkAsked checks that nodes ask a Redis that answers within the deadline. It returns what is wrong.
+// checkAsked checks that nodes ask a Redis that answers within the deadline. It returns what is wrong,
+// or "" if nothing is.
 func (l *load) checkAsked() string {
 	s := l.run.s
 	if len(s.Faults) > 0 || s.tolerance() > farTolerance || s.Server.PerCall > 0 {
@@ -59,7 +60,8 @@ func (r *run) slowest() time.Duration {
 // usedAtLeast is the least share of a limit that must be admitted when twice the limit is asked for.
 const usedAtLeast = 0.9
 
-// underUsed reports whether a stretch is a whole run in which the limit must be used up, all the time.
+// underUsed reports whether a stretch is a whole run in which the limit must be used up, all the time:
+// then too few admissions break a promise.
 func (l *load) underUsed(st stretch) bool {
 	s, v := l.run.s, l.Versions[0]
 	if len(s.Faults) > 0 || s.tolerance() > farTolerance || s.Shape != Even || len(l.Versions) > 1 || l.Cost > 1 || st.To < s.Lasts {

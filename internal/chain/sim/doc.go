@@ -6,5 +6,5 @@
 // nodes, any latency, clocks that differ, and millions of decisions. It does not run Lua, sockets or
 // front ends; make chaos does that with the real ones.
 //
-// Start with [Scenario] and [Run]; [Random] makes a scenario of a seed.
+// Start with [Scenario] and [Run]; [Random] makes a scenario from a seed.
 package sim

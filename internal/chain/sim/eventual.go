@@ -42,9 +42,10 @@ func (l *load) checkEventual() (broken []string) {
 	return broken
 }
 
-// sharesApart returns by how much instances that do not hear of each other may exceed the limit: the
-// shares of those that are cut off, in addition to the others. An instance that starts knows neither
-// the others nor what was used; the same goes for a server.
+// sharesApart returns how many events instances that do not hear of each other may admit above the
+// limit: once the limit for the shares of those that are cut off. It adds one limit for each instance
+// that starts, which knows neither the others nor what was used, and for each server that comes back
+// without its data.
 func (l *load) sharesApart() float64 {
 	limits := 1.0
 	for _, f := range l.run.s.Faults {
@@ -58,7 +59,8 @@ func (l *load) sharesApart() float64 {
 	return limits * float64(l.Versions[0].Capacity())
 }
 
-// most is how many admissions there are at most in a stretch of so much time.
+// most returns the largest number of admissions in any stretch of time as long as within. log is
+// sorted.
 func most(log []admission, within time.Duration) (n int) {
 	first := 0
 	for i, a := range log {
@@ -73,8 +75,8 @@ func most(log []admission, within time.Duration) (n int) {
 // eventually are the terms of limits that are eventual.
 var eventually = &tidegate.Terms{Handling: tidegate.Handling{Consistency: tidegate.Eventual}}
 
-// seldom draws a window for which each node is asked about as often as it ends, in all for several times
-// what it admits: nobody knows by itself what others have admitted.
+// seldom draws a window limit for which each node gets about one request per window, and all nodes
+// together several times what it admits: no node can tell from its own requests what others admit.
 func (r *dice) seldom(nodes int) Subject {
 	algorithms := []tidegate.Algorithm{tidegate.FixedWindow, tidegate.SlidingWindow, tidegate.SubWindows}
 	period := r.time(800*time.Millisecond, 1200*time.Millisecond).Truncate(10 * time.Millisecond)

@@ -58,7 +58,7 @@ func (f Fault) String() string {
 }
 
 // ParseFault reads a fault as String writes it: "silent 2s+5s", "failover 2s+1s lag 100ms",
-// "slow 1s+3s extra 30ms", each with "of 3 nodes" if it hits only so many.
+// "slow 1s+3s extra 30ms". With "of 3 nodes" it hits only the first three.
 func ParseFault(text string) (f Fault, err error) {
 	words := strings.Fields(text)
 	bad := func(what string) (Fault, error) {
@@ -115,7 +115,8 @@ func ParseFault(text string) (f Fault, err error) {
 // timeline says which faults there are at a time.
 type timeline []Fault
 
-// until is when the faults of a kind that hit a node at t are over, and whether there is one.
+// until returns when the last of the faults of a kind that hit a node at t is over, and whether
+// there is such a fault.
 func (tl timeline) until(k Kind, node int, t time.Duration) (end time.Duration, is bool) {
 	for _, f := range tl {
 		if f.Kind == k && f.span().has(t) && f.hits(node) {
@@ -125,12 +126,12 @@ func (tl timeline) until(k Kind, node int, t time.Duration) (end time.Duration, 
 	return end, is
 }
 
-// down reports whether the server is gone at t.
+// down reports whether the server is gone at t: for all nodes, as its faults affect all.
 func (tl timeline) down(t time.Duration) bool {
 	return slices.ContainsFunc(tl, func(f Fault) bool { return f.Kind <= Failover && f.span().has(t) })
 }
 
-// extra is how much longer a message of a node takes at t.
+// extra returns how much longer a message of a node takes at t.
 func (tl timeline) extra(node int, t time.Duration) (sum time.Duration) {
 	for _, f := range tl {
 		if f.Kind == Slow && f.span().has(t) && f.hits(node) {

@@ -33,6 +33,8 @@ const (
 	localBytes  = 16 << 20
 )
 
+// newInstance starts the node with a number. known means that it knows how many others there are
+// from the start, as one that has run for a while.
 func (r *run) newInstance(number int, known bool) *instance {
 	in := &instance{link: &link{
 		Network: r.s.Network, node: number, known: known, born: time.Since(r.start), server: r.place(number).server, faults: r.s.Faults, start: r.start, deadline: r.s.deadline(),

@@ -15,7 +15,8 @@ type law interface {
 	admit(at int64, cost float64) (over float64)
 }
 
-// newLaw is the law of the widest of some versions of a limit.
+// newLaw returns the law of a limit with the largest numbers that any of the versions has. All have
+// the algorithm and the period of the first.
 func newLaw(versions []*tidegate.Limit) law {
 	first := versions[0]
 	var events, burst, pace float64
@@ -123,7 +124,7 @@ func calendarPeriod(l *tidegate.Limit, t time.Time) [2]int {
 	}
 }
 
-// logLaw: at most events in any stretch of a period.
+// logLaw: at most events in any stretch of time that is as long as the period.
 type logLaw struct {
 	events float64
 	period int64
@@ -141,7 +142,8 @@ func (l *logLaw) admit(at int64, cost float64) float64 {
 	return l.costs - l.events
 }
 
-// partsLaw: at most events in the parts that are in view and what is left of the oldest.
+// partsLaw: at most events in the last parts, the current one included, and in the share of the
+// part before them that a sliding period still covers.
 type partsLaw struct {
 	events float64
 	part   int64

@@ -20,12 +20,12 @@ type lent struct {
 	reserve int64         // the largest reserve that any version of the limit asked for
 }
 
-// reserved returns how many events of l are held back.
+// reserved returns how many events of l are held back: half of its capacity at most.
 func (b lent) reserved(l *tidegate.Limit) int64 {
 	return min(max(b.reserve, refills(l, b.hold)), l.Capacity()/2)
 }
 
-// refills returns how many events of l come back within a time.
+// refills returns how many events of l come back within a time, rounded up.
 func refills(l *tidegate.Limit, in time.Duration) int64 {
 	return int64(math.Ceil(rate(l) * in.Seconds()))
 }
@@ -72,7 +72,8 @@ func (s *server) takeLocked(a *chain.Ask) {
 	}
 }
 
-// lendLocked notes a grant to buckets with events on leases, and new leases.
+// lendLocked updates the buckets of a that have events on leases, or have them from now on, after a
+// was granted.
 func (s *server) lendLocked(a *chain.Ask, now time.Time) {
 	for i := range a.Checks {
 		c := &a.Checks[i]

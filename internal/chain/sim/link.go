@@ -23,19 +23,19 @@ type link struct {
 	server *server
 	faults timeline
 	start  time.Time
-	// deadline is when calls are overdue.
+	// deadline is after how long a call is overdue.
 	deadline time.Duration
 
 	mu    sync.Mutex
 	rand  *rand.Rand
-	there time.Time // nothing arrives before what was sent before: there,
-	back  time.Time // and back
-	heard time.Time
-	asked time.Time
-	cut   bool   // the node has crashed
-	out   int    // calls that are not back, nor overdue,
-	most  int    // and how many there ever were at once
-	stood []Span // messages were late then, because one was lost; in no order
+	there time.Time // when the last message to the server arrives: none overtakes it
+	back  time.Time // the same for messages from the server
+	heard time.Time // when the last answer came
+	asked time.Time // when the first call was sent after that
+	cut   bool      // the node has crashed
+	out   int       // calls without an answer that are not overdue yet
+	most  int       // the highest value that out ever had
+	stood []Span    // when messages were late because one was lost; in no order
 }
 
 var _ chain.Shared = (*link)(nil)
@@ -48,7 +48,8 @@ var (
 // resend is after how long TCP sends a lost message again.
 const resend = 200 * time.Millisecond
 
-// message is when one that is sent now arrives.
+// messageLocked returns when a message arrives that is sent at now. last is when the one before it
+// arrives, which it does not overtake; messageLocked updates it.
 func (l *link) messageLocked(now time.Time, last *time.Time) time.Time {
 	takes := l.Latency/2 + l.faults.extra(l.node, now.Sub(l.start))
 	if l.Jitter > 0 {
@@ -67,7 +68,7 @@ func (l *link) messageLocked(now time.Time, last *time.Time) time.Time {
 	return at
 }
 
-// silent reports whether messages get lost now.
+// silent reports whether messages get lost at now.
 func (l *link) silent(now time.Time) bool {
 	_, is := l.faults.until(Silent, l.node, now.Sub(l.start))
 	return is
@@ -75,7 +76,7 @@ func (l *link) silent(now time.Time) bool {
 
 // operation is what the server does for a call.
 type operation struct {
-	calls int
+	calls int // how much work it is: that of so many calls
 	do    func(*server)
 	// late returns do for a caller that no longer waits and may have reused what do refers to.
 	late func() func(*server)
@@ -160,7 +161,7 @@ func (l *link) answer(deadline time.Time, work time.Duration) error {
 	return nil
 }
 
-// doLater has done at the server what nobody waits for any more.
+// doLater has the server do at a later time what no caller waits for any more.
 func (l *link) doLater(at time.Time, do func(*server)) {
 	time.AfterFunc(time.Until(at), func() {
 		if !l.faults.down(time.Since(l.start)) {
@@ -169,13 +170,14 @@ func (l *link) doLater(at time.Time, do func(*server)) {
 	})
 }
 
-// expire waits for the deadline.
+// expire waits for the deadline, and returns context.DeadlineExceeded.
 func expire(deadline time.Time) error {
 	time.Sleep(time.Until(deadline))
 	return context.DeadlineExceeded
 }
 
-// simply is an operation that refers to nothing that its caller may reuse.
+// simply returns the operation of one call that does do, which refers to nothing that its caller may
+// reuse.
 func simply(do func(*server)) operation {
 	return operation{calls: 1, do: do, late: func() func(*server) { return do }}
 }
@@ -189,7 +191,7 @@ func ownChecks(checks []tidegate.Check) []tidegate.Check {
 	return own
 }
 
-// crash ends the connection, and all that comes of it.
+// crash ends the connection: calls fail from now on, and answers under way are lost.
 func (l *link) crash() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -22,20 +22,20 @@ type load struct {
 	mu      sync.Mutex
 	logs    [][]admission // by key
 	points  [bins]Point
-	worst   time.Duration
-	errs    int64
-	failure error
-	alone   int64 // decisions by nodes themselves
-	lost    int64 // leases
-	dropped int64 // answers that nobody got
-	holding []int // by key, now
-	most    []int // ever
+	worst   time.Duration // the longest that an answer took
+	errs    int64         // errors, if the fail mode is FailLocal: then there must be none
+	failure error         // the last of errs
+	alone   int64         // decisions that nodes made themselves, because Redis did not
+	lost    int64         // slots whose lease was lost
+	dropped int64         // answers that nobody got, as the node had crashed
+	holding []int         // slots in use now, by key
+	most    []int         // the highest values that holding ever had, by key
 }
 
 // admission is a request that was admitted.
 type admission struct {
 	at    int64 // ns of the server's clock since the beginning
-	local bool  // a node decided by itself
+	local bool  // Redis did not decide: the node did, or a portion, or counts of its own
 	place int   // the region
 }
 
@@ -65,7 +65,7 @@ func (l *load) fails() tidegate.FailMode {
 	return tidegate.FailLocal
 }
 
-// request is one that arrived at a node.
+// request is a request that arrived at a node.
 type request struct {
 	load      *load
 	in        *instance
@@ -73,8 +73,8 @@ type request struct {
 	now       time.Duration
 }
 
-// send sends a request to a node. Goroutines are used again: growing a new stack takes longer
-// than a decision.
+// send sends a request for a random key to a random node, or to the first if the Shape is One.
+// Goroutines are used again: growing a new stack takes longer than a decision.
 func (l *load) send(rnd *rand.Rand, now time.Duration) {
 	q := request{load: l, now: now, key: rnd.IntN(len(l.keys))}
 	if l.run.s.Shape != One {
@@ -90,7 +90,7 @@ func (l *load) send(rnd *rand.Rand, now time.Duration) {
 	}
 }
 
-// serve makes requests, one after the other.
+// serve makes request q, and then others from r.work until that is closed.
 func (r *run) serve(q request) {
 	for ok := true; ok; q, ok = <-r.work {
 		q.load.ask(q.in, q.node, q.key, q.now)
@@ -98,7 +98,7 @@ func (r *run) serve(q request) {
 	}
 }
 
-// version is the limit that a node has at a time.
+// version returns the version of the limit that a node has at a time.
 func (l *load) version(node int, now time.Duration) *tidegate.Limit {
 	s := l.run.s
 	if s.Rollout == (Span{}) {
@@ -110,7 +110,7 @@ func (l *load) version(node int, now time.Duration) *tidegate.Limit {
 	return l.Versions[len(l.Versions)-1]
 }
 
-// ask is one request.
+// ask makes one request, records the answer, and holds the slot if it got one.
 func (l *load) ask(in *instance, node, key int, now time.Duration) {
 	if in.dead.Load() {
 		return // nothing listens there
@@ -126,7 +126,7 @@ func (l *load) ask(in *instance, node, key int, now time.Duration) {
 	}
 }
 
-// note writes down what a request was told. It reports whether it holds a slot.
+// note records the answer to a request, and reports whether the request now holds a slot.
 func (l *load) note(d *tidegate.Decision, err error, dead bool, node, key int, now, took time.Duration) (holds bool) {
 	r := l.run
 	l.mu.Lock()

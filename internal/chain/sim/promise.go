@@ -41,7 +41,8 @@ func (s *Scenario) tolerance() float64 {
 	return 0
 }
 
-// check checks what was admitted against the promises, and returns those that are broken.
+// check checks the answers and what was admitted against the promises, and returns a text for each
+// promise that is broken.
 func (l *load) check() (broken []string) {
 	s := l.run.s
 	if l.errs > 0 {
@@ -85,8 +86,8 @@ func (l *load) check() (broken []string) {
 	return broken
 }
 
-// checkStretch replays the admissions of a key from the beginning of a stretch of time; with byRedis
-// only those by Redis. It returns what is wrong.
+// checkStretch replays the admissions of a key within a stretch of time; with byRedis only those by
+// Redis. It returns what is wrong, or "" if nothing is.
 func (l *load) checkStretch(log []admission, st stretch, byRedis bool) string {
 	r := l.run
 	from, to := r.clock(st.From), r.clock(st.To)
@@ -158,8 +159,9 @@ func (l *load) checkSlots() (broken []string) {
 	return broken
 }
 
-// sharesOf returns how many of so many slots instances may hold as shares of their own while they had to
-// do without Redis. An instance that had not heard of the others has a share of all slots.
+// sharesOf returns how many slots, of a limit with so many, instances may hold as shares of their own
+// because they had to do without Redis. The share of an instance that had not heard of the others is all
+// slots.
 func (r *run) sharesOf(slots int) (sum int) {
 	far := r.s.Network.Loss == 0 && r.s.tolerance() > 0
 	for _, l := range r.links {
@@ -193,6 +195,6 @@ func (l *load) longRun(events float64, lasts time.Duration) float64 {
 	for _, v := range l.Versions {
 		most = max(most, float64(v.Events))
 	}
-	lasts = max(0, min(lasts, l.run.s.Lasts+time.Second)) // the last stretch ends at no time, others before they begin
+	lasts = max(0, min(lasts, l.run.s.Lasts+time.Second)) // the last stretch has no end, and some end before they begin
 	return events - most*(2+math.Floor(lasts.Seconds()/period(v).Seconds()))
 }

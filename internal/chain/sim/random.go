@@ -10,10 +10,10 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// Random is the Scenario of a seed: 2 to 100 nodes, any network, algorithm, shape and fault.
+// Random returns the Scenario of a seed: 2 to 100 nodes, any network, algorithm, shape and fault.
 func Random(seed uint64) Scenario { return random(seed, 5e3, 6e4) }
 
-// random is Random with a load of from to to requests a second.
+// random is Random with a load between from and to requests a second.
 func random(seed uint64, from, to float64) Scenario {
 	r := &dice{rand.New(rand.NewPCG(seed, 0x7469646567617465))}
 	s := Scenario{
@@ -76,19 +76,21 @@ func random(seed uint64, from, to float64) Scenario {
 // dice are what a scenario is drawn with.
 type dice struct{ *rand.Rand }
 
+// one returns true once in so many calls, at random.
 func (r *dice) one(in int) bool { return r.IntN(in) == 0 }
 
 // log draws a number evenly on a logarithmic scale.
 func (r *dice) log(from, to float64) float64 { return from * math.Exp(r.Float64()*math.Log(to/from)) }
 
+// time draws a duration evenly, in whole microseconds.
 func (r *dice) time(from, to time.Duration) time.Duration {
 	return (from + time.Duration(r.Float64()*float64(to-from))).Truncate(time.Microsecond)
 }
 
-// some are some of so many nodes, not all.
+// some draws some of so many nodes: at least one, and not all unless there is only one.
 func (r *dice) some(nodes int) []int { return r.Perm(nodes)[:1+r.IntN(max(1, nodes-1))] }
 
-// faults adds trouble, one after the other.
+// faults adds one or two faults other than crashes, one after the other.
 func (r *dice) faults(s *Scenario) {
 	at := r.time(300*time.Millisecond, 2*time.Second)
 	for range 1 + r.IntN(2) {
@@ -116,7 +118,8 @@ func (r *dice) hot(offered float64) Subject {
 	return sub
 }
 
-// tiny draws a window of fewer events than there are nodes, each of which asks for more.
+// tiny draws a limit of about a third as many events as there are nodes, or fewer. Each node makes
+// three requests per period and key.
 func (r *dice) tiny(nodes int) Subject {
 	sub := Subject{Name: "tiny", Keys: 1 + r.IntN(3)}
 	algorithm := []tidegate.Algorithm{tidegate.FixedWindow, tidegate.SlidingWindow, tidegate.SlidingLog, tidegate.SubWindows}[r.IntN(4)]
@@ -144,13 +147,14 @@ var shares = &tidegate.Terms{Handling: tidegate.Handling{Consistency: tidegate.S
 // leased are the terms of limits that are leased.
 var leased = &tidegate.Terms{Handling: tidegate.Handling{Consistency: tidegate.Leased, OnStoreFailure: tidegate.FailLocal}}
 
+// drawn are the algorithms that subject draws from, the likelier ones several times.
 var drawn = []tidegate.Algorithm{
 	tidegate.TokenBucket, tidegate.TokenBucket, tidegate.TokenBucket, tidegate.FixedWindow,
 	tidegate.SlidingLog, tidegate.SlidingWindow, tidegate.SubWindows, tidegate.Concurrency,
 	tidegate.LeakyBucket, tidegate.Quota,
 }
 
-// subject draws a limit whose load is about so many requests a second.
+// subject draws a limit in one or more versions, whose load is about so many requests a second.
 func (r *dice) subject(i int, s *Scenario, offered float64, versions int) Subject {
 	sub := Subject{
 		Name: fmt.Sprint("limit", i), Keys: int(math.Round(r.log(1, 300))),
@@ -199,6 +203,8 @@ func (r *dice) subject(i int, s *Scenario, offered float64, versions int) Subjec
 	return sub
 }
 
+// limit makes a limit, which is leased in half of the cases that suit. burst is the burst of a bucket as a
+// multiple of events. period selects the calendar of a quota.
 func (r *dice) limit(name string, a tidegate.Algorithm, events int64, period time.Duration, burst float64) *tidegate.Limit {
 	spec := tidegate.Spec{Name: name, Events: events, Period: period, Algorithm: a}
 	if tidegate.Leased.Suits(a) && r.one(2) {

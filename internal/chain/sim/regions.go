@@ -98,7 +98,7 @@ func (r *run) otherNames(own int) (names []string) {
 	return names
 }
 
-// syncer starts what tells the other regions what is counted in one.
+// syncer starts the Syncer that tells the other regions what is counted in region own.
 func (r *run) syncer(own int) *region.Syncer {
 	o := region.Options{Name: r.places[own].name, Store: regionLink{r, own, own}}
 	for i, p := range r.places {

@@ -18,13 +18,14 @@ func (l *load) isRegional() bool {
 	return len(l.run.places) > 1 && eventual.Is(v) && v.Terms.Handling.OnPartition != tidegate.RegionsApart
 }
 
-// How old what is known may be.
+// ownLag returns how long it takes at most from an admission until all nodes of the same region decide
+// by it, if there are no faults.
 func (s *Scenario) ownLag() time.Duration {
 	return 3*eventual.DefaultInterval + 3*(s.Network.Latency+s.Network.Jitter) + tick
 }
 
-// regionLag is what docs/consistency.md calls Λ: from an admission in one region until nodes of another
-// decide by it, if nothing is the matter.
+// regionLag returns what docs/consistency.md calls Λ: how long it takes from an admission in one region
+// until nodes of another decide by it, if there are no faults.
 func (s *Scenario) regionLag() time.Duration {
 	trip := s.Network.Latency + s.Network.Jitter
 	return 3*eventual.DefaultInterval + 4*trip + region.Interval + 2*s.Regions.Latency + tick
@@ -32,14 +33,15 @@ func (s *Scenario) regionLag() time.Duration {
 
 // After how long regions know of each other again.
 const (
-	healed   = 2*time.Second + 1250*time.Millisecond // the call under way ends, and the next one begins
-	replaced = 2*time.Second + 700*time.Millisecond  // nobody else holds the place of whoever told the others
+	healed   = 2*time.Second + 1250*time.Millisecond // after a cut: the call under way ends, and the next one begins
+	replaced = 2*time.Second + 700*time.Millisecond  // after a crash of the syncers: the place of the old one is free
 )
 
-// restored is after how long a store that has lost everything was told it by the others.
+// restored returns how long it takes until a store that has lost everything was told all by the others.
 func (s *Scenario) restored() time.Duration { return 2*region.Interval + 3*s.Regions.Latency + tick }
 
-// horizon is until when a node of one region surely knows, at a time, what was admitted in another.
+// horizon returns the time up to which a node of region in surely knows, at time at, what was admitted in
+// region of.
 func (s *Scenario) horizon(of, in int, at time.Duration) time.Duration {
 	lag := s.regionLag()
 	known := at - lag
@@ -122,8 +124,8 @@ func (l *load) checkRegions() (broken []string) {
 	return broken
 }
 
-// unknown is what was admitted so far and a node of a region may not know of. It looks at the times of
-// admissions by region.
+// unknown returns how many events were admitted that a node of region place may not know of at time at.
+// times are those of all admissions so far, by region.
 func (l *load) unknown(times [][]time.Duration, place int, at time.Duration) (sum float64) {
 	for of, all := range times {
 		known := l.run.s.horizon(of, place, at)
@@ -133,7 +135,8 @@ func (l *load) unknown(times [][]time.Duration, place int, at time.Duration) (su
 	return sum
 }
 
-// neverTold is what was admitted just before a Redis lost it, and may never be told.
+// neverTold returns how many events were admitted just before a Redis lost them, so that other regions may
+// never be told of them.
 func (l *load) neverTold(log []admission) (sum float64) {
 	for _, w := range l.run.s.Regions.Wipes {
 		for _, a := range log {
@@ -146,8 +149,9 @@ func (l *load) neverTold(log []admission) (sum float64) {
 	return sum
 }
 
-// sharesHold reports whether all regions have known for a window that one is cut off, and how many
-// events may be above the limit then: what instances of a region do not know of each other.
+// sharesHold reports whether all regions have known for two periods that one is cut off, so that each
+// holds to its share, and how many events may be above the limit then: what instances of a region do not
+// know of each other, and one for each region.
 func (l *load) sharesHold(log []admission, at time.Duration) (allowed float64, held bool) {
 	r, v := l.run, l.Versions[0]
 	if v.Terms.Handling.OnPartition != tidegate.PartitionShare {

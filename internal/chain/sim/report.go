@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// settle is after how long without faults everything is as before.
+// settle is how long after the last fault everything is as before.
 const settle = 3 * time.Second
 
 // Report is what came of a Scenario.
@@ -23,9 +23,9 @@ type Report struct {
 type Row struct {
 	Name                              string
 	Offered, Admitted, Local, Refused int64
-	Limit                             float64 // what the limit admits in that time
-	Rate                              float64 // and in a second, in the long run
-	Worst                             time.Duration
+	Limit                             float64       // how many requests the limit admits in the run
+	Rate                              float64       // how many it admits in a second, in the long run
+	Worst                             time.Duration // how long the slowest answer took
 	Points                            []Point
 }
 
@@ -35,7 +35,7 @@ type Point struct{ Offered, Admitted, Local, Refused int64 }
 // Columns are the heads of a table of Rows.
 var Columns = []string{"limit", "offered", "admitted", "the limit admits", "by nodes alone", "refused", "slowest answer"}
 
-// Cells are those of a table with Columns.
+// Cells returns the cells of r in a table with Columns.
 func (r *Row) Cells() []string {
 	n := func(v int64) string { return strconv.FormatInt(v, 10) }
 	return []string{
@@ -44,7 +44,7 @@ func (r *Row) Cells() []string {
 	}
 }
 
-// Describe says what a Scenario is, in a line.
+// Describe returns a description of s in one line.
 func (s *Scenario) Describe() string {
 	text := fmt.Sprintf("%d nodes for %s, %s load, Redis %s away", s.Nodes, s.Lasts, s.Shape, s.Network.Latency)
 	if s.Network.Jitter > 0 {
@@ -74,7 +74,7 @@ func (s *Scenario) Describe() string {
 	return text + fmt.Sprintf("; seed %d", s.Seed)
 }
 
-// maxViolations is how many of a run are told.
+// maxViolations is how many violations of a run are listed; one more line counts the rest.
 const maxViolations = 5
 
 func (r *run) report() *Report {

@@ -14,7 +14,7 @@ import (
 type run struct {
 	s      *Scenario
 	start  time.Time
-	server *server // the first one
+	server *server // that of the first region
 	places []*place
 	fleet  []atomic.Pointer[instance]
 	loads  []*load
@@ -26,8 +26,8 @@ type run struct {
 	asking  sync.WaitGroup
 	work    chan request // to goroutines that have done one before
 	decided atomic.Int64
-	backlog int64 // at the end
-	told    func(decisions int64)
+	backlog int64                 // sumBacklogs at the end
+	told    func(decisions int64) // the progress of Run
 }
 
 // Run plays a Scenario in virtual time and returns the results. progress, unless nil, is called
@@ -42,6 +42,7 @@ func Run(s Scenario, in Bubble, progress func(decisions int64)) *Report {
 	return report
 }
 
+// complete fills in the defaults of s.
 func (s *Scenario) complete() {
 	s.Nodes = max(s.Nodes, 1)
 	s.Subjects = slices.Clone(s.Subjects)
@@ -57,6 +58,7 @@ func (s *Scenario) complete() {
 	}
 }
 
+// play runs the scenario, in a Bubble.
 func (r *run) play() {
 	r.start = time.Now()
 	r.work = make(chan request)
@@ -91,7 +93,8 @@ func (r *run) play() {
 	_ = os.RemoveAll(r.dir)
 }
 
-// sumBacklogs is how many counters live nodes still have a backlog for.
+// sumBacklogs returns how many counters live nodes still have a backlog for. A counter is summed
+// once for each node that has one.
 func (r *run) sumBacklogs() (sum int64) {
 	for i := range r.fleet {
 		sum += r.fleet[i].Load().node.Health().Backlog
@@ -107,7 +110,8 @@ func (r *run) clock(t time.Duration) int64 {
 // sleepUntil sleeps until a time since the beginning.
 func (r *run) sleepUntil(t time.Duration) { time.Sleep(t - time.Since(r.start)) }
 
-// suffer causes what a fault does beyond the links.
+// suffer plays the part of a fault that happens to the server or to nodes. The links play the
+// rest.
 func (r *run) suffer(f Fault) {
 	switch f.Kind {
 	case Empty:
@@ -140,7 +144,7 @@ func (r *run) suffer(f Fault) {
 	}
 }
 
-// hit are the nodes that a fault hits.
+// hit returns the nodes that a fault hits.
 func (r *run) hit(f Fault) (nodes []int) {
 	for i := range r.s.Nodes {
 		if f.hits(i) {

@@ -23,7 +23,8 @@ type Scenario struct {
 	// Deadline of the nodes; 0 means the default of package node.
 	Deadline time.Duration
 	// Rollout is when the nodes change from the first version of every limit to the last,
-	// one after the other; zero means that nodes keep the version of their number.
+	// one after the other. Zero means that none changes: the versions are dealt to the nodes
+	// in turn.
 	Rollout Span
 
 	// Skew is how far the clock of a node is ahead or behind at most.
@@ -59,7 +60,7 @@ func (s Span) has(t time.Duration) bool { return s.From <= t && t < s.To }
 // Network is the way from a node to Redis.
 type Network struct {
 	Latency time.Duration // of a round trip
-	Jitter  time.Duration // at most so much more, each way half of it
+	Jitter  time.Duration // a round trip takes up to this much longer, each way up to half of it
 	// Loss is the share of messages that arrive only after TCP has sent them again, 200 ms
 	// later; what was sent after them on the same connection waits for them.
 	Loss float64
@@ -68,8 +69,8 @@ type Network struct {
 // Server is the simulated Redis.
 type Server struct {
 	PerCall time.Duration // how long it works on a call
-	Skew    time.Duration // its clock is so much ahead of those of the nodes
-	Drift   float64       // and gains so much: 0.001 is a millisecond a second
+	Skew    time.Duration // how far its clock is ahead of those of the nodes at the beginning
+	Drift   float64       // how fast its clock gains on theirs: 0.001 is a millisecond a second
 }
 
 // Shape is how load is spread over time and nodes.
@@ -89,7 +90,7 @@ var shapeNames = [...]string{"even", "one", "burst", "ramp", "flash"}
 
 func (s Shape) String() string { return shapeNames[s] }
 
-// at is the share of the load at a time, which is a fraction of the run.
+// at returns by what the rate of a Subject is multiplied at time t of a run that lasts so long.
 func (s Shape) at(t, lasts time.Duration) float64 {
 	switch s {
 	case Burst:
@@ -109,7 +110,7 @@ func (s Shape) at(t, lasts time.Duration) float64 {
 	}
 }
 
-// period is how long a limit looks back.
+// period returns how long a limit looks back.
 func period(l *tidegate.Limit) time.Duration {
 	if l.Algorithm != tidegate.Quota {
 		return l.Period
@@ -119,13 +120,13 @@ func period(l *tidegate.Limit) time.Duration {
 
 const day = 24 * time.Hour
 
-// calendars are about how long periods of quotas are.
+// calendars are the approximate lengths of the periods of quotas.
 var calendars = [...]time.Duration{tidegate.Day: day, tidegate.Week: 7 * day, tidegate.Month: 30 * day, tidegate.Year: 365 * day}
 
-// rate is how many events a second a limit admits for one key in the long run.
+// rate returns how many events a second a limit admits for one key in the long run.
 func rate(l *tidegate.Limit) float64 { return float64(l.Events) / period(l).Seconds() }
 
-// admits is how many requests a limit admits in a run, for all keys.
+// admits returns how many requests a limit admits in a run that lasts so long, for all keys.
 func (sub *Subject) admits(l *tidegate.Limit, lasts time.Duration) float64 {
 	if l.Algorithm == tidegate.Concurrency {
 		return float64(l.Events) * float64(sub.Keys) * lasts.Seconds() / sub.Hold.Seconds()
@@ -137,7 +138,7 @@ func (sub *Subject) admits(l *tidegate.Limit, lasts time.Duration) float64 {
 	return (burst + rate(l)*lasts.Seconds()) * float64(sub.Keys) / float64(sub.Cost)
 }
 
-// ParseShape reads the name of a shape.
+// ParseShape returns the shape of that name; false means that there is none.
 func ParseShape(name string) (Shape, bool) {
 	i := slices.Index(shapeNames[:], name)
 	return Shape(max(i, 0)), i >= 0

@@ -23,21 +23,22 @@ type server struct {
 
 	mu     sync.Mutex
 	state  state
-	busy   time.Time // it works until then
-	copies map[time.Duration]*replica
+	busy   time.Time                  // it works until then
+	copies map[time.Duration]*replica // by the time of the failover
 }
 
 // state is what a server loses when it loses its memory.
 type state struct {
 	store   *memory.Store
 	held    map[tidegate.Handle]tidegate.Receipt // slots, by their names
-	marks   map[tidegate.Handle]time.Time        // names that were given back before they were taken
-	posted  map[postName]uint64                  // the last number
+	marks   map[tidegate.Handle]time.Time        // names given back before they were taken, and until when that is known
+	posted  map[postName]uint64                  // the number of the last post
 	roll    map[string]time.Time                 // instances, and until when they count
 	lent    lentBuckets
 	tallies *hub.Hub // what instances have counted by themselves
 }
 
+// postName names a counter that an instance posts to; boot is that of the instance.
 type postName struct {
 	boot          [2]uint64
 	identity, key string
@@ -55,10 +56,10 @@ func newServer(s *Scenario, start time.Time) *server {
 	return sv
 }
 
-// now is the server's clock.
+// now returns the time by the server's clock.
 func (s *server) now() time.Time { return s.clockAt(time.Now()) }
 
-// clockAt is what the server's clock shows at a time of the nodes' clocks.
+// clockAt returns what the server's clock shows at a time of the nodes' clocks.
 func (s *server) clockAt(t time.Time) time.Time {
 	return t.Add(s.Skew + time.Duration(s.Drift*float64(t.Sub(s.start))))
 }
@@ -78,8 +79,8 @@ func (s *server) loseAll() {
 	s.state = s.empty()
 }
 
-// replicate keeps a copy of the counters, for the failover at that time. Slots are not
-// copied: their leases are lost.
+// replicate keeps a copy of the counters, for the failover at that time, in a file in dir. Which
+// slots are held under which names is not copied: their leases are lost.
 func (s *server) replicate(at time.Duration, dir string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,7 +110,8 @@ func (s *server) failOver(at time.Duration) (err error) {
 	return err
 }
 
-// work has the server work on a call that arrived now. It returns how long that takes.
+// work has the server work on so many calls that arrived now. It returns how long it takes until
+// they are done, including what the server has to finish before them.
 func (s *server) work(calls int) time.Duration {
 	if s.PerCall == 0 {
 		return 0
@@ -152,7 +154,8 @@ func (s *server) post(p chain.Post) error {
 	return s.state.store.Adjust(context.Background(), tidegate.Receipt{}, []tidegate.Check{p.Check})
 }
 
-// beat counts an instance among the live ones.
+// beat counts an instance among the live ones for its TTL, and returns how many there are and its
+// rank among them.
 func (s *server) beat(h chain.Heartbeat) (r chain.Roster) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,7 +13,8 @@ func isSlot(c tidegate.Check) bool { return c.Limit.Algorithm == tidegate.Concur
 func hasSlots(checks []tidegate.Check) bool { return slices.ContainsFunc(checks, isSlot) }
 
 // takeSlotsLocked takes slots under the names that the caller chose. A name that was given
-// back before is refused, as the caller has left.
+// back before is refused, as the caller has left. rest is the refusal of the first copy that was
+// not granted, if some were granted and not all.
 func (s *server) takeSlotsLocked(a *chain.Ask) (granted, rest tidegate.Decision, err error) {
 	for i := range int64(a.Copies) {
 		name := a.Handle.Copy(i)
@@ -39,7 +40,8 @@ func (s *server) takeSlotsLocked(a *chain.Ask) (granted, rest tidegate.Decision,
 	return granted, rest, nil
 }
 
-// adjust charges, or returns what a decision took; of slots, those under its name.
+// adjust charges, or returns what a decision took. Slots are returned by the name in r; if
+// there are none under that name yet, it is marked so that a later take is refused.
 func (s *server) adjust(r tidegate.Receipt, checks []tidegate.Check) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -59,7 +61,7 @@ func (s *server) adjust(r tidegate.Receipt, checks []tidegate.Check) error {
 	return s.state.store.Adjust(context.Background(), taken, checks)
 }
 
-// renew renews the slots under the name of a decision.
+// renew renews the slots under the name in r, or returns ErrLeaseLost if there are none.
 func (s *server) renew(r tidegate.Receipt, checks []tidegate.Check) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

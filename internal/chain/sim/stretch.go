@@ -11,15 +11,16 @@ import (
 type stretch struct {
 	Span
 	since time.Duration // there were no faults from then until From; not after From
-	share float64       // of burst + rate × its length
-	extra float64       // bursts
-	alone float64       // seconds, summed over instances, with the whole limit, as they know of no other
+	share float64       // allowed beyond the limit, as a share of burst + rate × length
+	extra float64       // allowed beyond the limit, in bursts
+	alone float64       // for how many seconds, summed over instances, one that knew of no other had the whole limit
 	still stall         // stalled connections
-	lag   Span          // admissions in it may have been forgotten
-	what  string
+	lag   Span          // when admissions were made that Redis may have forgotten
+	what  string        // for messages
 }
 
-// stretches are the parts of a run: without faults, and from the beginning of each fault on.
+// stretches returns the parts of a run: those without faults, and one for each fault, from its beginning
+// until all is well.
 func (s *Scenario) stretches() (all []stretch) {
 	faults := slices.Clone(s.Faults)
 	slices.SortFunc(faults, func(a, b Fault) int { return cmp.Compare(a.At, b.At) })
@@ -43,7 +44,7 @@ func (s *Scenario) stretches() (all []stretch) {
 	return append(all, stretch{Span: Span{calm, end}, since: calm, share: s.tolerance(), what: "without faults"})
 }
 
-// disturbed is the part of a run from the beginning of a fault until all is well.
+// disturbed returns the part of a run from the beginning of a fault until all is well, at over.
 func (s *Scenario) disturbed(f Fault, over time.Duration) stretch {
 	d := stretch{Span: Span{f.At, over}, share: outageTolerance, what: f.String()}
 	if k := len(f.Nodes); k > 0 {
@@ -65,8 +66,8 @@ func (s *Scenario) disturbed(f Fault, over time.Duration) stretch {
 	return d
 }
 
-// hearing is how long an instance needs to hear of the others, and recovering how long it takes
-// until it asks a Redis again that is back.
+// hearing is how long an instance needs to hear of the others. recovering is how long it takes until
+// an instance asks Redis again after an outage.
 const (
 	hearing    = 50 * time.Millisecond
 	recovering = time.Second
@@ -80,7 +81,7 @@ func (s *Scenario) hit(f Fault) int {
 	return s.Nodes
 }
 
-// stretches are those of the scenario, as far back as nodes know what was used.
+// stretches returns those of the scenario, each begun as far back as nodes know what was used.
 func (l *load) stretches() []stretch {
 	all := l.run.s.stretches()
 	for i := range all {
@@ -108,8 +109,8 @@ func (l *load) seenBefore(st stretch) bool {
 	return each*(st.From-st.since).Seconds() >= 20 && each >= 4*rate(l.Versions[0])/float64(l.Versions[0].Capacity())
 }
 
-// remembered are the parts of a run in which Redis forgets nothing: in these, what it admits
-// itself is never above the limit, whatever else is the matter.
+// remembered returns the parts of a run in which Redis forgets nothing: in these, what it admits
+// itself is never above the limit, whatever other faults there are.
 func (s *Scenario) remembered() (all []stretch) {
 	from := time.Duration(0)
 	for _, f := range s.Faults {

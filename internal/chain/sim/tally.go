@@ -31,7 +31,7 @@ func (t linkTallies) Time(ctx context.Context) (time.Time, error) {
 	return <-answer, nil
 }
 
-// tallies is what the server has of those that instances count by themselves.
+// tallies returns what the server has been told of the counts that instances keep by themselves.
 func (s *server) tallies() *hub.Hub {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -18,7 +18,7 @@ import (
 type File struct {
 	Name     string // as it was asked for
 	Pos      diag.Pos
-	Files    []string   // all files read, including includes and lists: the files to watch
+	Files    []string   // all files of all layers, with includes and lists: the files to watch
 	Layers   [][]string // the same, by layer
 	Identify []Identity
 	Lists    []List
@@ -26,17 +26,17 @@ type File struct {
 	Classes  []Class // the most important first
 	Exempt   []Exempt
 	Rules    []*Rule
-	Domains  []Domain // files in another language among them
+	Domains  []Domain // those of Files that are in another language
 	Waive    []Waiver // of all files and rules
 
 	Shed           *Shed // for all requests; nil means none
 	Respond        *Respond
 	Headers        Headers
-	OnStoreFailure FailMode // default for rules, which have it filled in
+	OnStoreFailure FailMode // this and the next three are defaults, which each Rule has filled in
 	OnFull         tidegate.OnFull
 	Consistency    Word
 	OnPartition    Word
-	Instances      int // 0 means not said
+	Instances      int // 0 means that the file does not say
 	InstancesPos   diag.Pos
 
 	byName map[string]int // indexes into Identify
@@ -177,7 +177,7 @@ type Rule struct {
 	OnStoreFailure FailMode
 	OnFull         tidegate.OnFull
 	Consistency    Word // "", strict, leased, eventual, split
-	Queues         bool // requests wait for their turn, in the rule itself or in a branch
+	Queues         bool // requests wait for their turn, in the rule itself or in a branch, even one that has ended
 	Layers         Layers
 	OnPartition    Word // "", continue, share
 }
@@ -200,12 +200,12 @@ type Limits struct {
 	table     *table // nil means that they are the same for all values; removed after the rule was read
 }
 
-// Limit is one limit. Name, Scope, OnFull and Terms of Spec are not set yet; its Algorithm is never
-// Auto.
+// Limit is one limit. Name, Scope, OnFull and Terms of Spec are not set yet. The Algorithm of a limit
+// of a Rule is never Auto; that of a Tier, an [Order] or [ReadLimits] may be.
 type Limit struct {
 	Pos  diag.Pos
 	Text string        // as written, for messages: 100/minute
-	Spec tidegate.Spec // valid by itself; with From, that of Else
+	Spec tidegate.Spec // valid by itself; with From, it has the number Else
 	From *From
 	// Auto: the file does not name the algorithm; it follows from the number of events, or from
 	// `consistency`.

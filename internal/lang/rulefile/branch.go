@@ -10,9 +10,9 @@ import (
 
 const forHint = "write `for: [{ when: { role: premium }, limits: 1000/minute }]`"
 
-// branches reads `for` into r, and returns the maps that it was read from. Branches that have ended
-// are returned separately: they no longer apply, but a counter must not change its algorithm on the
-// day they end.
+// branches reads `for` into r.For, and returns the map of each branch. Branches that have ended are
+// not in r.For but in expired: they no longer apply, but a counter must not change its algorithm on
+// the day they end.
 func (d *decoder) branches(o object, r *Rule, sc scope) (maps []object, expired []Branch) {
 	n := o.get("for")
 	if n == nil {
@@ -73,7 +73,7 @@ func (o object) saysAny(words []string) bool {
 	return false
 }
 
-// until parses n as an instant; the zero time if it is not one.
+// until parses n as an instant. It returns the zero time, and reports that, if n is not one.
 func (d *decoder) until(n *yamltree.Node) time.Time {
 	hint := "write date, time and zone: `2030-01-31T00:00:00Z` or `2030-01-31T00:00:00+09:00`"
 	text, ok := d.text(n, "`until`", hint)

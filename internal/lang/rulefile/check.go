@@ -8,8 +8,8 @@ import (
 	"tidegate.dev/tidegate/internal/lang/diag"
 )
 
-// checkRule checks the terms of r, and of each branch, in combination: this finds what is only
-// wrong together.
+// checkRule reports terms that are wrong only in combination, in r and in each of its branches, with
+// those in expired, which have ended.
 func (d *decoder) checkRule(r *Rule, expired []Branch) {
 	d.checkTerms(r.Terms)
 	d.checkMaxTime(r, r.Terms)
@@ -25,6 +25,7 @@ func (d *decoder) checkRule(r *Rule, expired []Branch) {
 	}
 }
 
+// checkTerms reports what is wrong with t, all terms that apply to a request together.
 func (d *decoder) checkTerms(t Terms) {
 	if t.Limits != nil {
 		seen := make(map[string]string)
@@ -49,7 +50,8 @@ func (d *decoder) checkTerms(t Terms) {
 	}
 }
 
-// checkLimit returns the limit with its largest numbers; nil if it is not valid.
+// checkLimit checks l, which is one of the limits of t, against the other terms. It returns the limit
+// with the largest number that l can have, or nil if l is not valid, which has been reported.
 func (d *decoder) checkLimit(l *Limit, t Terms) *tidegate.Limit {
 	if l.Spec.Algorithm == tidegate.LeakyBucket {
 		if t.Queue == nil {
@@ -84,6 +86,7 @@ func (d *decoder) checkLimit(l *Limit, t Terms) *tidegate.Limit {
 	return limit
 }
 
+// adviceFor returns the hint for a limit whose numbers are not valid.
 func adviceFor(a tidegate.Algorithm) string {
 	switch a {
 	case tidegate.TokenBucket:
@@ -96,7 +99,7 @@ func adviceFor(a tidegate.Algorithm) string {
 	return "write `limits: 100/minute`"
 }
 
-// checkAbove checks over and cost against the limit s; messages call it text.
+// checkAbove checks `over` and `cost` of t against the limit s, which messages call text.
 func (d *decoder) checkAbove(s tidegate.Spec, text string, t Terms) {
 	top := s
 	if t.Over != nil && (t.Over.Soft > 0 || t.Over.Elastic != nil && t.Over.Elastic.UpTo > 1) {
@@ -138,7 +141,7 @@ func (d *decoder) checkAbove(s tidegate.Spec, text string, t Terms) {
 	}
 }
 
-// valid returns the limit of s, or reports that s is not valid.
+// valid returns the limit of s, or nil if s is not valid, which it reports.
 func (d *decoder) valid(pos diag.Pos, s tidegate.Spec, hint string) *tidegate.Limit {
 	l, err := tidegate.NewLimit(s)
 	if err != nil {

@@ -55,6 +55,7 @@ func (d *decoder) classes(n *yamltree.Node) {
 	}
 }
 
+// className reads the name of a class. After a mistake it sets classUnsure and returns "".
 func (d *decoder) className(o object) Word {
 	const hint = "name it, as in `name: critical`"
 	n := d.need(o, "name", "a class", hint)
@@ -83,7 +84,8 @@ func (f *File) Class(name string) int {
 	return slices.IndexFunc(f.Classes, func(c Class) bool { return c.Name.Text == name })
 }
 
-// classNamed returns the index of the class that w names, or reports that there is none.
+// classNamed returns the index of the class that w names, and false if there is none. It reports
+// that unless a class has a mistake.
 func (d *decoder) classNamed(w Word) (int, bool) {
 	if i := d.file.Class(w.Text); i >= 0 {
 		return i, true

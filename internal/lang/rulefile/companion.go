@@ -6,7 +6,7 @@ import (
 	"tidegate.dev/tidegate/internal/lang/diag"
 )
 
-// companion is a field that has no effect without one of some others.
+// companion is a field, word, that has no effect without one of the fields in of.
 type companion struct {
 	word string
 	of   []string
@@ -22,7 +22,8 @@ var companions = []companion{
 	{"candidate", []string{"limits"}, "write the limit that is in force as `limits:`, or use `mode: shadow` for a rule that only looks"},
 }
 
-// companions reports fields of o without a companion in any of all.
+// companions reports the fields of o that have no effect, because none of the maps in all has a field
+// that they need.
 func (d *decoder) companions(o object, all []object) {
 	for _, c := range companions {
 		if _, ok := o.field(c.word); !ok {

@@ -4,8 +4,8 @@ import "tidegate.dev/tidegate/internal/lang/yamltree"
 
 // Layers are what a node does before it asks the store of a fleet; a rule can switch them off.
 type Layers struct {
-	NoDenyCache bool // the store is asked for every request, even after a refusal
-	NoCoalesce  bool // and for each separately
+	NoDenyCache bool // the store is asked again even if it has just refused the key
+	NoCoalesce  bool // each request is a call of its own, even if several for a key come together
 }
 
 var consistencyPlace = place{

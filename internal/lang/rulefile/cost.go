@@ -60,7 +60,7 @@ func (d *decoder) fixedCost(n *yamltree.Node, c *Cost) {
 	c.Else = c.Fixed
 }
 
-// costNumbers reads min, max and else, and checks that else is between min and max.
+// costNumbers reads min, max and else into c, and checks that else is between min and max.
 func (d *decoder) costNumbers(in object, c *Cost) {
 	numbers := []struct {
 		word, example string
@@ -92,7 +92,8 @@ func (d *decoder) costNumbers(in object, c *Cost) {
 
 const reserveHint = "write `reserve: body.max_tokens`, a list whose first that is there counts, or `reserve: { sum: [body.prompt_tokens, body.max_tokens] }`"
 
-// reserves reads one source, a list of sources of which the first with a value counts, or a sum.
+// reserves reads the sources of the estimate into c: one, a list of which the first with a value
+// counts, or a sum.
 func (d *decoder) reserves(n *yamltree.Node, sc scope, c *Cost) {
 	items := []*yamltree.Node{n}
 	if n.Kind == yamltree.Map {
@@ -125,8 +126,8 @@ func (d *decoder) reserves(n *yamltree.Node, sc scope, c *Cost) {
 // maxReserves bounds the lookups for one request.
 const maxReserves = 16
 
-// reserve reads a source of the estimate; nil after a mistake. Unlike an identity it may be a value
-// that the client chooses.
+// reserve reads a source of the estimate; nil after a mistake. Unlike the number of a limit, see
+// believed, it may be a value that the client chooses.
 func (d *decoder) reserve(n *yamltree.Node, sc scope) *Source {
 	s, ok := d.source(n, "")
 	if !ok || !d.unspelled(s) {

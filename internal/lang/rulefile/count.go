@@ -55,6 +55,7 @@ func parseStatus(text string) (tidegate.StatusRange, bool) {
 	return tidegate.StatusRange{From: from, To: to}, ok && ok2 && from <= to
 }
 
+// oneStatus reads three digits from 100 to 599.
 func oneStatus(text string) (int, bool) {
 	n, err := strconv.Atoi(text)
 	return n, err == nil && len(text) == 3 && n >= 100 && n <= 599

@@ -22,16 +22,16 @@ type decoder struct {
 	reported  map[reportKey]bool
 	broken    map[diag.Pos]bool     // lines with a YAML error, about which nothing else is reported
 	partial   bool                  // not all files could be read
-	once      map[string]occurrence // where settings and names that all files may have only once were found
-	ruleAt    map[string]int        // where in file.Rules a rule is, by name
-	listAt    map[string]int        // where in file.Lists a list is, by name
-	tierAt    map[string]int        // where in file.Tiers a tier is, by name
+	once      map[string]occurrence // where each setting and name was found last; see define
+	ruleAt    map[string]int        // indexes into file.Rules, by name
+	listAt    map[string]int        // indexes into file.Lists, by name
+	tierAt    map[string]int        // indexes into file.Tiers, by name
 	tiersUsed bool                  // a rule uses a tier
 	// classesUsed: a rule uses the class of requests. classUnsure: a class has a mistake, so
 	// missing classes are not reported.
 	classesUsed, classUnsure bool
-	addresses                map[*List]bool // lists with only addresses and networks
-	fallback                 policies       // of defaults
+	addresses                map[*List]bool // whether a list that was examined has only addresses and networks
+	fallback                 policies       // what `defaults` sets
 	replaced                 []string       // settings of the current file that replace those of earlier layers
 	mayBucket                bool           // limits that name no algorithm may become token buckets
 }
@@ -59,8 +59,8 @@ func (d *decoder) report(pos diag.Pos, s diag.Severity, message, hint string) {
 	d.problems.Add(d.file.Problem(pos, s, message, hint))
 }
 
-// nearest is diag.Nearest for the hint of an error. It returns "" without searching if so
-// many errors were found that no more are printed.
+// nearest is diag.Nearest for the hint of an error. It returns "" without searching if no
+// more errors are printed, as there are so many already.
 func (d *decoder) nearest(word string, known []string) string {
 	if d.problems.Full(diag.Error) {
 		return ""
@@ -68,7 +68,7 @@ func (d *decoder) nearest(word string, known []string) string {
 	return diag.Nearest(word, known)
 }
 
-// where returns pos as a message names another place: FILE:LINE.
+// where returns pos as FILE:LINE, for messages that name another place.
 func where(pos diag.Pos) string { return fmt.Sprintf("%s:%d", pos.File, pos.Line) }
 
 // lineOf returns pos without its column.
@@ -87,7 +87,7 @@ type object struct {
 	meant  []string     // known fields that an unknown one was probably meant to be
 }
 
-// knownField is a field by the name that it has now.
+// knownField is a field under its current name, word.
 type knownField struct {
 	word string
 	yamltree.Field
@@ -103,8 +103,8 @@ func (o object) field(word string) (yamltree.Field, bool) {
 	return yamltree.Field{}, false
 }
 
-// open reads n as a map with the fields of p, and reports all other fields. It returns
-// false, and reports that, if n is not a map.
+// open reads n as a map with the fields of p, and reports unknown fields and those without
+// a value. It returns false, and reports that, if n is not a map.
 func (d *decoder) open(n *yamltree.Node, p *place) (object, bool) {
 	if n.Kind != yamltree.Map {
 		d.fail(n.Pos, p.name+" is a map of fields, and this is "+n.What(), "write "+diag.Quote(p.example))
@@ -179,8 +179,8 @@ func (o object) key(word string) diag.Pos {
 	return o.at
 }
 
-// need returns the value of a field, and reports a field that is missing. It returns nil if
-// there is no value.
+// need returns the value of a field, and reports a field that is missing from o, which the
+// message calls in. It returns nil if there is no value.
 func (d *decoder) need(o object, word, in, hint string) *yamltree.Node {
 	if !o.has(word) {
 		d.fail(o.at, in+" needs "+diag.Quote(word), hint)

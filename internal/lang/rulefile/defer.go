@@ -19,7 +19,7 @@ const (
 	usualBody = 1 << 20
 )
 
-// deferred reads `defer` of r; nil if there is none.
+// deferred reads `defer` of o, the map of r; nil if there is none.
 func (d *decoder) deferred(o object, r *Rule) *Defer {
 	n := o.get("defer")
 	if n == nil {
@@ -56,7 +56,8 @@ func (d *decoder) deferred(o object, r *Rule) *Defer {
 	return q
 }
 
-// deferTo reads `to: stream NAME`. The readers of the stream decide how long entries are kept.
+// deferTo reads `to: stream NAME` and the fields beside it into q. The readers of the stream decide
+// how long entries are kept.
 func (d *decoder) deferTo(in object, q *Defer) {
 	const hint = "write `to: stream orders`, with the key of a Redis Stream"
 	for _, word := range []string{"keep", "per_key"} {

@@ -17,8 +17,8 @@ const (
 	DoorRLS         Door = "rls"          // Envoy asks by descriptors
 )
 
-// report returns how callers of the door report the outcome of a request; "" means that they
-// cannot.
+// report returns the command by which callers of the door report the outcome of a request; "" means
+// that they cannot.
 func (d Door) report() string {
 	switch d {
 	case DoorCheck:
@@ -46,6 +46,7 @@ func (f *File) Blind(door Door) diag.List {
 	return all
 }
 
+// hint returns what to do if r must not be held differently at the door.
 func (d Door) hint(r *Rule) string {
 	ends := r.Count != nil || r.settles() // the outcome of a request matters
 	switch by := d.report(); {
@@ -62,11 +63,12 @@ func (r *Rule) any(has func(*Terms) bool) bool {
 	return has(&r.Terms) || slices.ContainsFunc(r.For, func(b Branch) bool { return has(&b.Terms) })
 }
 
+// settles reports whether the rule or one of its branches has a cost with `settle`.
 func (r *Rule) settles() bool {
 	return r.any(func(t *Terms) bool { return t.Cost != nil && t.Cost.Settle != "" })
 }
 
-// unseen reports whether proxies that ask do not pass on the source.
+// unseen reports whether the source is one that proxies do not pass on when they ask a door.
 func (s Source) unseen() bool { return s.Kind == SourceBody || s.Kind == SourceTLSClientCN }
 
 // plain reports whether the rule needs nothing that some door may not know or do, apart from the
@@ -78,7 +80,7 @@ func (r *Rule) plain() bool {
 	})
 }
 
-// blindTo returns what is different for a rule at a door.
+// blindTo returns in what ways a rule is held differently at a door, one text for each.
 func (f *File) blindTo(r *Rule, door Door) (parts []string) {
 	add := func(holds bool, text string) {
 		if holds {
@@ -120,7 +122,8 @@ func (f *File) blindTo(r *Rule, door Door) (parts []string) {
 	return parts
 }
 
-// namesOf returns the identities that a rule uses, each once.
+// namesOf returns the names in per and in the conditions of a rule, its branches and, if it uses
+// them, the classes, each once.
 func (f *File) namesOf(r *Rule) (names []string) {
 	add := func(name string) {
 		if !slices.Contains(names, name) {
@@ -145,7 +148,8 @@ func (f *File) namesOf(r *Rule) (names []string) {
 	return names
 }
 
-// sourcesOf returns the sources of the numbers of a rule.
+// sourcesOf returns the sources of numbers in a rule and its branches: of limits, estimated costs and
+// anchors.
 func sourcesOf(r *Rule) (all []Source) {
 	of := func(t *Terms) {
 		if t.Limits != nil {

@@ -25,16 +25,17 @@ func (r *Rule) Finite(name string) *Finite {
 	return &r.Known[i]
 }
 
-// expander turns the tiers and tables of a rule into branches, after and between the written ones:
-// a branch takes precedence over a tier, and the rows of a table are branches themselves.
+// expander turns the tiers and tables of a rule into branches, which it makes between and after the
+// written ones. Those made for the tiers and rows under a written branch come before it, those for
+// other requests after all written ones. The first branch that holds counts.
 type expander struct {
 	*decoder
 	rule *Rule
 	made []Branch
 }
 
-// expand returns the branches of r including those for its tiers and tables. before are the written
-// ones, which keep their terms.
+// expand returns the branches in before, which were written for r, with those that it makes for the
+// tiers and tables of r. The written ones keep their terms, but lose their tables.
 func (d *decoder) expand(r *Rule, before []Branch) []Branch {
 	own := r.Terms
 	tiers := d.tiersOf(r)
@@ -63,7 +64,7 @@ func (d *decoder) expand(r *Rule, before []Branch) []Branch {
 	return x.made
 }
 
-// base returns the terms of a rule, combined with those of the tier for all others.
+// base returns own, the terms of a rule, with those that the tier for all others sets replaced.
 func (x *expander) base(own Terms, tiers []Tier) Terms {
 	for _, t := range tiers {
 		if t.Name.Text == x.rule.Tier.Else.Text {
@@ -87,8 +88,8 @@ func (d *decoder) tiersOf(r *Rule) []Tier {
 	return d.file.Tiers
 }
 
-// rows adds a branch for every row in the table of a branch or tier and, if rest, one for all other
-// values.
+// rows adds a branch for every row of the table of terms.Limits, if they have one, and, if rest, one
+// for all other values. Each has the conditions of b and of t, which may be nil, and terms.
 func (x *expander) rows(b *Branch, t *Tier, terms Terms, rest bool) {
 	made := Branch{Made: true, Whole: true, Pos: x.rule.Pos}
 	if b != nil {
@@ -122,7 +123,8 @@ func (x *expander) rows(b *Branch, t *Tier, terms Terms, rest bool) {
 	}
 }
 
-// add returns false if there are too many branches.
+// add appends b to the branches made. It returns false if there are now more than maxCells; the first
+// time, it reports that.
 func (x *expander) add(b Branch) bool {
 	if len(x.made) == maxCells {
 		x.fail(x.rule.Name.Pos, fmt.Sprintf("the tiers, rows and branches of this rule make more than %d combinations", maxCells), "write fewer branches, or several rules")
@@ -131,7 +133,7 @@ func (x *expander) add(b Branch) bool {
 	return len(x.made) <= maxCells
 }
 
-// spelled returns the name of a tier, normalized like the values of the identity.
+// spelled returns value, normalized as the first source of the identity normalizes its values.
 func (d *decoder) spelled(name, value string) string {
 	if id, ok := d.file.Identity(name); ok && len(id.Sources) > 0 {
 		return id.Sources[0].Spelling.Apply(value)
@@ -139,12 +141,13 @@ func (d *decoder) spelled(name, value string) string {
 	return value
 }
 
-// also returns when with the further condition that name has the value.
+// also returns a copy of when with one more condition: name has the value.
 func also(when []Condition, name, value Word) []Condition {
 	return append(when[:len(when):len(when)], Condition{Name: name, Any: []Test{{Kind: TestLiteral, Text: value.Text, Pos: value.Pos}}})
 }
 
-// clone returns a copy: what is still open in limits is decided for each rule.
+// clone returns a copy without the table, so that what is still open in the limits can be decided for
+// each rule by itself.
 func (l *Limits) clone() *Limits {
 	if l == nil {
 		return nil
@@ -154,7 +157,8 @@ func (l *Limits) clone() *Limits {
 	return &to
 }
 
-// know collects the values of identities that the tables and tiers of r name.
+// know sets r.Known to the values of identities that the tables and tiers of r name, and the tables of
+// branches.
 func (d *decoder) know(r *Rule, branches []Branch) {
 	add := func(name, value, rest string) {
 		f := r.Finite(name)
@@ -190,7 +194,8 @@ func (d *decoder) know(r *Rule, branches []Branch) {
 	}
 }
 
-// expandRule replaces the tiers and tables of r, and of branches that have ended, by branches.
+// expandRule replaces the tiers and tables of r by branches. It returns expired, the branches that have
+// ended, with the same done to them.
 func (d *decoder) expandRule(r *Rule, expired []Branch) []Branch {
 	d.know(r, slices.Concat(r.For, expired))
 	if len(expired) > 0 {
@@ -204,7 +209,7 @@ func (d *decoder) expandRule(r *Rule, expired []Branch) []Branch {
 	return expired
 }
 
-// deadTerms reports terms of a rule that have no effect because all its tiers set them.
+// deadTerms warns if the limits of a rule have no effect because all its tiers set their own.
 func (d *decoder) deadTerms(r *Rule) {
 	tiers := d.tiersOf(r)
 	if len(tiers) == 0 {
@@ -218,7 +223,7 @@ func (d *decoder) deadTerms(r *Rule) {
 	}
 }
 
-// over returns base, replaced by what terms set.
+// over returns base, with those that terms sets replaced.
 func over(base, terms Terms) Terms {
 	r := Rule{Terms: base}
 	return r.Under(&Branch{Terms: terms})

@@ -25,6 +25,7 @@ func InFolder(name string) bool {
 	return (ending == ".yaml" || ending == ".yml") && !strings.HasPrefix(name, ".") && !IsTest(name)
 }
 
+// readFolder reads all rule files of a folder.
 func (d *decoder) readFolder(name string) {
 	l := d.layer()
 	files, err := l.list(name)

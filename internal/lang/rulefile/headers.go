@@ -14,7 +14,7 @@ const noDialect = "none"
 // dialects never change their meaning: a later draft gets a word of its own.
 var dialects = []string{"draft11", "draft6", "x", noDialect}
 
-// headers reads which headers tell clients about their limits.
+// headers reads into the file which headers tell clients about their limits.
 func (d *decoder) headers(n *yamltree.Node, pos diag.Pos) {
 	in, ok := d.open(n, &headersPlace)
 	if !ok {
@@ -38,7 +38,7 @@ func (d *decoder) headers(n *yamltree.Node, pos diag.Pos) {
 	d.file.Headers = h
 }
 
-// dialects reads one dialect or several, and reports whether all of them are fine.
+// dialects returns the dialects that are fine, and whether all of them are.
 func (d *decoder) dialects(n *yamltree.Node) (written []string, ok bool) {
 	const hint = "write `dialect: draft11`, or several as in `dialect: [draft11, x]`"
 	items := d.oneOrMore(n, "`dialect`", hint)

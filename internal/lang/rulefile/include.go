@@ -21,7 +21,8 @@ type tree struct {
 	root  *yamltree.Node
 }
 
-// readFile reads a file that is referred to at from; chain are the files that led to it.
+// readFile reads a file, unless its layer has it already. Problems with finding it are reported at
+// from, which is where it is named. chain are the files that include each other down to that place.
 func (d *decoder) readFile(name string, from diag.Pos, chain []string) {
 	name = d.layer().clean(name)
 	switch {
@@ -45,6 +46,7 @@ func (d *decoder) readFile(name string, from diag.Pos, chain []string) {
 	d.readText(name, src, chain)
 }
 
+// missingFile returns the hint for a file that cannot be read or a pattern that matches none.
 func missingFile(chain []string) string {
 	if len(chain) == 0 {
 		return "name a rule file that exists and may be read"
@@ -80,6 +82,7 @@ func (d *decoder) readText(name string, src []byte, chain []string) {
 	}
 }
 
+// include reads the files that n, the value of `include` in file, names. chain ends with file.
 func (d *decoder) include(n *yamltree.Node, file string, chain []string) {
 	const hint = "write `include: rules.d/*.yaml`, or a list of files"
 	for _, item := range d.oneOrMore(n, "`include`", hint) {

@@ -52,8 +52,8 @@ func (l *Layer) clean(name string) string {
 	return l.FileName(slashpath.Clean(l.Path(name)))
 }
 
-// beside returns path as seen from the folder of file. within is false if that is outside of l; on
-// disk it never is.
+// beside returns the name of the file that path means, as seen from the folder of file. within is
+// false if that is outside of l; on disk it is always true.
 func (l *Layer) beside(file, path string) (name string, within bool) {
 	if l.onDisk() {
 		if filepath.IsAbs(path) {
@@ -103,7 +103,7 @@ func (l *Layer) glob(pattern string, onDisk func(string) ([]string, error)) (fou
 	return found, nil
 }
 
-// folder returns the path if l is a folder, "" if it is a rule file.
+// folder returns the path of the folder to read if l is one, "" if it is a rule file.
 func (l *Layer) folder() string {
 	switch {
 	case !l.onDisk() && l.Main == "":

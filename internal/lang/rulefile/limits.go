@@ -63,6 +63,7 @@ func (d *decoder) limit(n *yamltree.Node) (Limit, bool) {
 	return Limit{}, false
 }
 
+// plainLimit reads a limit that is only a rate, as in 100/minute.
 func (d *decoder) plainLimit(n *yamltree.Node) (Limit, bool) {
 	l := Limit{Pos: n.Pos, Text: strings.TrimSpace(n.Value)}
 	if !looksLikeRate(l.Text) && (diag.Nearest(l.Text, []string{"unlimited"}) != "" || l.Text == "none" || l.Text == "off") {
@@ -89,7 +90,8 @@ func looksLikeRate(text string) bool {
 	return ok && known && allDigits(count)
 }
 
-// slowEnough reports rates that are too high for any store to count per key.
+// slowEnough returns false for a rate that is too high for any store to count per key, and reports
+// that.
 func (d *decoder) slowEnough(pos diag.Pos, text string, events int64, period time.Duration) bool {
 	if events*int64(time.Second)/tidegate.MaxPerSecond <= int64(period) {
 		return true
@@ -99,6 +101,7 @@ func (d *decoder) slowEnough(pos diag.Pos, text string, events int64, period tim
 	return false
 }
 
+// fullLimit reads a limit that is a map with `rate`.
 func (d *decoder) fullLimit(o object) (Limit, bool) {
 	ok := true
 	for _, word := range []string{"per", "max", "else"} {
@@ -126,6 +129,7 @@ func (d *decoder) fullLimit(o object) (Limit, bool) {
 // algorithms are the algorithms of limits, in the order in which hints list them.
 var algorithms = []string{"token_bucket", "leaky_bucket", "fixed_window", "sliding_log", "sliding_window", "sub_windows"}
 
+// algorithm sets the algorithm that o names, if any. Without one, `refill` means a token bucket.
 func (d *decoder) algorithm(o object, s *tidegate.Spec) bool {
 	n := o.get("algorithm")
 	if n == nil {
@@ -180,8 +184,8 @@ func (d *decoder) burst(o object, s *tidegate.Spec) bool {
 	return ok
 }
 
-// refill reads how a bucket is refilled. If it gets all events at once, at the start of each
-// period, it is in fact a fixed window, and s becomes one.
+// refill reads how a bucket is refilled, if o says so. The only way is to get all events at once, at
+// the start of each period, which is a fixed window, and s becomes one.
 func (d *decoder) refill(o object, s *tidegate.Spec) bool {
 	if !o.has("refill") {
 		return true
@@ -205,7 +209,8 @@ func (d *decoder) refill(o object, s *tidegate.Spec) bool {
 	return true
 }
 
-// details reads fields that belong to one algorithm each.
+// details reads the fields that only some algorithms have: parts, ceiling and count_rejected. The
+// first two make a limit that names no algorithm one of sub-windows.
 func (d *decoder) details(o object, s *tidegate.Spec) bool {
 	ok := true
 	for _, word := range []string{"parts", "ceiling"} {

@@ -38,7 +38,7 @@ func (d *decoder) lists(root object) {
 		}
 		l := List{Name: Word{name, f.Key.Pos}}
 		switch {
-		case n == nil: // already told
+		case n == nil: // already reported
 		case word == "file":
 			if file, ok := d.text(n, "`file`", "write the name of a file with a value per line: `file: banned.txt`"); ok {
 				d.readList(&l, n.Pos, file)
@@ -82,6 +82,7 @@ func (d *decoder) fillList(l *List, n *yamltree.Node) {
 	}
 }
 
+// fillValues reads the values of a list from n, which has one or several.
 func (d *decoder) fillValues(l *List, n *yamltree.Node) {
 	for _, item := range d.withoutEmpty(d.oneOrMore(n, "`values`", listsHint), listsHint) {
 		if text, ok := d.text(item, "a value of a list", listsHint); ok {
@@ -120,7 +121,7 @@ func (d *decoder) readList(l *List, from diag.Pos, name string) {
 		if text == "" {
 			continue
 		}
-		col := utf8.RuneCountInString(line[:strings.Index(line, text)]) // has the space too much that counting from 0 has too little
+		col := utf8.RuneCountInString(line[:strings.Index(line, text)]) // counts from 1, as the space was added in front
 		if !d.addValue(l, Word{text, diag.Pos{File: l.File, Line: i + 1, Col: col, Len: utf8.RuneCountInString(text)}}) {
 			if bad++; bad == maxListProblems {
 				d.fail(from, diag.Quote(l.File)+" has more lines like these", "the file has a value per line: an address, a network such as `203.0.113.0/24`, or a name")

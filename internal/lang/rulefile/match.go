@@ -9,7 +9,7 @@ import (
 
 const matchHint = "write a pattern or a list: `match: [POST /posts, PUT /posts/]`"
 
-// match reads the patterns of a rule or of an exemption.
+// match reads the patterns of a rule, a class or an exemption.
 func (d *decoder) match(o object) scope {
 	sc := scope{unsure: slices.Contains(o.meant, "match") || o.has("match") && o.get("match") == nil}
 	n := o.get("match")

@@ -8,7 +8,8 @@ import (
 // wholeShare is every key, in hundredths of a percent.
 const wholeShare = 100 * 100
 
-// mode reads whether a rule decides: mode, enforce and candidate.
+// mode reads into r whether and for which keys it decides, and what is tried beside it: the fields
+// mode, enforce and candidate.
 func (d *decoder) mode(o object, r *Rule) {
 	r.ModePos = o.pos("mode")
 	if n := o.get("mode"); n != nil {
@@ -39,6 +40,7 @@ func (d *decoder) modeWord(n *yamltree.Node, r *Rule) {
 	}
 }
 
+// enforce reads n, the value of `enforce` in o, into r.Share.
 func (d *decoder) enforce(o object, n *yamltree.Node, r *Rule) {
 	if !o.has("mode") {
 		r.ModePos = n.Pos
@@ -60,7 +62,7 @@ func (d *decoder) enforce(o object, n *yamltree.Node, r *Rule) {
 	}
 }
 
-// candidate takes n as a limit that is counted beside the one in force.
+// candidate reads n as a limit that is counted beside the one in force.
 func (d *decoder) candidate(n *yamltree.Node) (Limit, bool) {
 	if n.Kind == yamltree.List {
 		d.fail(n.Pos, "a rule has one candidate", "write `candidate: 80/minute`")

@@ -8,7 +8,7 @@ import (
 
 // ReadLimits reads limits in the notation of `limits`, for other languages that include it: a rate,
 // a map with `rate`, or a list of these. Tables and numbers from requests are not allowed. lines
-// are the lines of the file that contains n.
+// are the lines of the file that contains n. A limit that names no algorithm stays Auto.
 func ReadLimits(n *yamltree.Node, lines diag.Lines) ([]Limit, diag.List) {
 	d := newDecoder(n.Pos.File, Options{})
 	d.file.lines[n.Pos.File] = lines

@@ -48,6 +48,7 @@ func ReadOrder(r *Rule, texts []string) (Order, diag.List) {
 	return o, d.problems.List()
 }
 
+// readOrder adds one limit, amount or number of slots to o, or reports what is wrong with text.
 func (d *decoder) readOrder(r *Rule, o *Order, text string) {
 	n := d.orderNode(text)
 	if n == nil {
@@ -100,7 +101,7 @@ func (d *decoder) orderNode(text string) *yamltree.Node {
 	return n
 }
 
-// cutSlots splits "20 slots".
+// cutSlots returns the count of "20 slots" as it is written; false if n is nothing of the kind.
 func cutSlots(n *yamltree.Node) (count string, ok bool) {
 	words := strings.Fields(n.Value)
 	if n.Kind != yamltree.Scalar || len(words) != 2 || words[1] != "slots" && words[1] != "slot" {
@@ -123,8 +124,9 @@ func (d *decoder) orderSlots(r *Rule, o *Order, count, text string) {
 	}
 }
 
-// calendarOf returns the calendar of an amount. Months and years always have one; days and weeks
-// only if the rule has a quota of that calendar and no limit of that period.
+// calendarOf returns the calendar of n if it is an amount of a quota, else NoCalendar. What is per month
+// or year is always an amount; what is per day or week only if the rule has a quota of that calendar
+// and no limit of that period.
 func (d *decoder) calendarOf(r *Rule, n *yamltree.Node) tidegate.Calendar {
 	_, unit, ok := strings.Cut(n.Value, "/")
 	u, known := units[unitOf(strings.TrimSpace(unit))]
@@ -158,7 +160,7 @@ func (d *decoder) orderAmount(r *Rule, o *Order, n *yamltree.Node, calendar tide
 	}
 }
 
-// orderExample returns what an order about r may contain.
+// orderExample returns, for a hint, what an order about r may contain.
 func (r *Rule) orderExample() string {
 	var forms []string
 	all := append([]Terms{r.Terms}, r.branchTerms()...)
@@ -176,7 +178,7 @@ func (r *Rule) orderExample() string {
 	return diag.Choice(append(forms, "unlimited")) + ", with other numbers"
 }
 
-// hasAny reports whether the rule or one of its branches has such terms.
+// hasAny reports whether has returns true for the terms of the rule or of one of its branches.
 func (r *Rule) hasAny(has func(Terms) bool) bool {
 	return has(r.Terms) || slices.ContainsFunc(r.branchTerms(), has)
 }
@@ -189,7 +191,7 @@ func (r *Rule) branchTerms() []Terms {
 	return all
 }
 
-// ofPeriod returns the limit with a period; nil if there is none.
+// ofPeriod returns the first limit with a period; nil if there is none.
 func (l *Limits) ofPeriod(period time.Duration) *Limit {
 	if l == nil {
 		return nil

@@ -10,9 +10,9 @@ import (
 	"tidegate.dev/tidegate/internal/lang/diag"
 )
 
-// UnderOrder is Under for a request that o is about, and what is wrong with that combination. A
-// limit of a period that the rule also has uses the same counter, so that nobody gets a fresh
-// allowance and used events still count.
+// UnderOrder is Under for a request that o is about. It also returns the errors in that combination.
+// A limit of a period that the rule also has uses the same counter, so that nobody gets a fresh
+// allowance and used events still count. o must be from ReadOrder for r, without errors.
 func (r *Rule) UnderOrder(b *Branch, o *Order) (Terms, diag.List) {
 	t := r.Under(b)
 	if o.Unlimited {
@@ -48,8 +48,8 @@ func (r *Rule) UnderOrder(b *Branch, o *Order) (Terms, diag.List) {
 	return t, wrong
 }
 
-// ordered completes a limit that names no algorithm like the limit it replaces: that of the same
-// period in own, or else anywhere in the rule.
+// ordered completes l, a limit of an order that names no algorithm, like the limit that it replaces:
+// that of the same period in own, or else anywhere in the rule. t are the terms beside it.
 func (r *Rule) ordered(l Limit, own *Limits, t Terms) Limit {
 	l.setLine(t.Queue)
 	if l.Spec.Algorithm != tidegate.Auto {
@@ -82,8 +82,7 @@ func (r *Rule) ordered(l Limit, own *Limits, t Terms) Limit {
 	return l
 }
 
-// proportional returns burst·events/of, rounded up, so that the limit allows bursts in the same
-// proportion.
+// proportional returns burst·events/of, rounded up: the burst for events if that for of is burst.
 func proportional(burst, events, of int64) int64 {
 	hi, lo := bits.Mul64(uint64(burst), uint64(events))
 	if of <= 0 || hi >= uint64(of) {
@@ -96,8 +95,8 @@ func proportional(burst, events, of int64) int64 {
 	return int64(min(n, math.MaxInt64))
 }
 
-// firstOf returns found; or, if that is nil, what the rule itself has, or the first of its branches
-// that has one.
+// firstOf returns found or, if that is nil, what of returns for the terms of the rule itself or, if
+// that is nil too, for those of the first branch for which it is not nil.
 func firstOf[T any](r *Rule, found *T, of func(Terms) *T) *T {
 	if found == nil {
 		found = of(r.Terms)

@@ -65,8 +65,8 @@ func (d *decoder) maxTime(n *yamltree.Node) time.Duration {
 	return v
 }
 
-// checkMaxTime checks that a Gate can enforce max_time for the limits of r: it examines one
-// counter, before each request.
+// checkMaxTime reports max_time in t where a Gate cannot enforce it, as it looks at one counter
+// before each request: with a queue, and if the limits of r are not strict.
 func (d *decoder) checkMaxTime(r *Rule, t Terms) {
 	if t.Over == nil || t.Over.MaxTime == 0 {
 		return
@@ -107,8 +107,10 @@ func (d *decoder) elastic(n *yamltree.Node) *Elastic {
 	return &e
 }
 
+// signals are what an elastic limit may go by.
 var signals = []string{"upstream_p99", "upstream_inflight", "cpu", "load"}
 
+// while reads a signal below a bound into e.
 func (d *decoder) while(n *yamltree.Node, e *Elastic) {
 	const hint = "write a signal below a bound: `while: upstream_p99 < 200ms`, `upstream_inflight < 100`, `cpu < 80%` or `load < 4`"
 	text, ok := d.text(n, "`while`", hint)
@@ -130,7 +132,8 @@ func (d *decoder) while(n *yamltree.Node, e *Elastic) {
 	}
 }
 
-// signalBound parses a bound in the unit of its signal.
+// signalBound parses a bound, and returns it in the unit of its signal: seconds, requests, a share from
+// 0 to 1, or as pushed.
 func signalBound(signal, text string) (float64, bool) {
 	switch signal {
 	case "upstream_p99":
@@ -151,8 +154,9 @@ func signalBound(signal, text string) (float64, bool) {
 	return v, ok && v > 0
 }
 
-// Ceiling returns the limit that decides if s, as written, is only nominal. It counts in the same
-// way, so that both fill up at the same time. It is rounded down: 10% more than 3 is 3.
+// Ceiling returns the limit that decides if s, as written, is only nominal, because o is soft or
+// elastic. It counts in the same way, so that both fill up at the same time. It is rounded down: 10%
+// more than 3 is 3.
 func (o *Over) Ceiling(s tidegate.Spec) tidegate.Spec {
 	raise := func(n int64) int64 { return n + n/100*int64(o.Soft) + n%100*int64(o.Soft)/100 }
 	if o.Elastic != nil {

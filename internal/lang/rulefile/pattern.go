@@ -13,7 +13,8 @@ import (
 )
 
 // parsePattern reads [METHOD ][HOST]/path as net/http.ServeMux does. Unlike ServeMux it
-// refuses patterns that no request can match. The zero mistake means that there is none.
+// refuses patterns that no request can match. The zero mistake means that there is none. Text
+// and Pos are not set.
 func parsePattern(text string) (Pattern, mistake) {
 	if strings.ContainsFunc(text, unicode.IsControl) {
 		return Pattern{}, mistake{"a pattern cannot have control characters", "write it on one line: `POST /login`"}
@@ -49,15 +50,15 @@ func parsePattern(text string) (Pattern, mistake) {
 	return p, p.checkRoute()
 }
 
-// PatternOf returns the pattern of a text that was read as one before.
+// PatternOf returns the pattern that text is. text has been read before, so it is known to be one.
 func PatternOf(text string) Pattern {
 	p, _ := parsePattern(text)
 	p.Text = text
 	return p
 }
 
-// Route returns the pattern as package route reads it, with the path escaped: in a rule
-// file it is written decoded.
+// Route returns p for package route, with the path escaped: in a rule file it is written
+// decoded.
 func (p Pattern) Route() route.Pattern {
 	segments := strings.Split(p.Path, "/")
 	for i, s := range segments {
@@ -93,13 +94,15 @@ func noPath(method, rest string) mistake {
 	return mistake{message, "a path starts with a slash: " + diag.Quote(strings.TrimSpace(method+" /"+rest))}
 }
 
-// A method that is in neither list and close to one of commonMethods is a misspelling.
+// Methods that checkMethod knows. One that is in neither list, but close to one of commonMethods, is
+// a misspelling.
 var (
 	commonMethods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "CONNECT", "TRACE"}
 	otherMethods  = []string{"BAN", "BIND", "COPY", "LINK", "LOCK", "MOVE", "PURGE", "QUERY", "REPORT", "SEARCH", "UNLOCK"}
 )
 
-// checkMethod accepts methods it does not know unless they look like a misspelling.
+// checkMethod returns what is wrong with a method. It accepts methods that it does not know unless they
+// look like a misspelling.
 func checkMethod(method string) mistake {
 	upper := strings.ToUpper(method)
 	isCommon := slices.Contains(commonMethods, upper)
@@ -121,6 +124,8 @@ func checkMethod(method string) mistake {
 	return mistake{}
 }
 
+// checkHost returns what is wrong with the host of a pattern. rest is the path after it; method may
+// be "".
 func checkHost(host, rest, method string) mistake {
 	rest, method = strings.TrimLeft(rest, " "), method+" "
 	switch {
@@ -144,6 +149,7 @@ func checkHost(host, rest, method string) mistake {
 	return mistake{}
 }
 
+// checkPath returns what is wrong with the path of a pattern.
 func checkPath(p string) mistake {
 	if i := strings.IndexAny(p, "?"); i >= 0 {
 		return mistake{"a pattern has no query, and " + diag.Quote(p[i:]) + " never matches a path", "write " + diag.Quote(p[:i]) + ", and test the query: `identify: { key: query key }`, `when: { key: present }`"}

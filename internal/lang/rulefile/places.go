@@ -262,7 +262,7 @@ var (
 	}
 )
 
-// ruleAdvice is long because other limiters have other words.
+// ruleAdvice is the advice of rulePlace. It is long because other limiters have other words.
 var ruleAdvice = map[string]advice{
 	"rate":        {"limits", "write `limits: 100/minute`"},
 	"key":         {"per", "write `per: user`, with `user` said in `identify`"},

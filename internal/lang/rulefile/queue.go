@@ -5,12 +5,12 @@ import (
 	"tidegate.dev/tidegate/internal/lang/diag"
 )
 
-// queue reads the line in which requests wait; nil when there is none.
+// queue reads `queue` of o, the line in which requests wait; nil if there is none.
 func (d *decoder) queue(o object) *Queue {
 	if !o.has("queue") {
 		return nil
 	}
-	q := &Queue{Pos: o.pos("queue")} // also where it says nothing that is right: it is not missing
+	q := &Queue{Pos: o.pos("queue")} // returned even after a mistake: the queue is not missing
 	n := o.get("queue")
 	if n == nil {
 		return q

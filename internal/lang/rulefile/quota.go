@@ -11,7 +11,8 @@ import (
 
 const quotaHint = "write `quota: { amount: 1000000/month, zone: Asia/Seoul, anchor: 15 }`"
 
-// quota reads an amount per calendar period; nil when there is none.
+// quota reads `quota` of o, an amount per calendar period; nil if there is none, or it is
+// a list or `unlimited`.
 func (d *decoder) quota(o object) *Quota {
 	n := o.get("quota")
 	if n == nil {
@@ -102,7 +103,7 @@ func (d *decoder) anchor(n *yamltree.Node, q *Quota) {
 	}
 }
 
-// status takes n as the status of a refusal.
+// status reads n as the status of a refusal; 0 after a mistake.
 func (d *decoder) status(n *yamltree.Node) int {
 	v, _ := d.whole(n, "the status of a refusal", 400, 599, "status: 403")
 	return int(v)

@@ -11,7 +11,8 @@ import (
 	"tidegate.dev/tidegate/internal/lang/yamltree"
 )
 
-// units are the periods that have a name, calendar ones with their calendar.
+// units are the periods that have a name. Months and years are only periods of the calendar, with a
+// period of 0; days and weeks are both.
 var units = map[string]struct {
 	period   time.Duration
 	calendar tidegate.Calendar
@@ -27,10 +28,10 @@ var units = map[string]struct {
 
 var unitNames = []string{"second", "minute", "hour", "day", "week", "month", "year"}
 
-// unitSpellings are other spellings of units.
+// unitSpellings are other spellings of units, which are accepted.
 var unitSpellings = map[string]string{"s": "second", "sec": "second", "min": "minute", "h": "hour", "d": "day"}
 
-// unitOf returns the name of a unit that is spelled in another way.
+// unitOf returns the name of the unit that is spelled so, or period itself if it is no other spelling.
 func unitOf(period string) string {
 	if name, ok := unitSpellings[period]; ok {
 		return name
@@ -38,7 +39,7 @@ func unitOf(period string) string {
 	return period
 }
 
-// unitNicknames are what people write instead.
+// unitNicknames are what people write instead of a unit, for hints.
 var unitNicknames = map[string]string{
 	"s": "second", "sec": "second", "secs": "second", "seconds": "second",
 	"m": "minute", "min": "minute", "mins": "minute", "minutes": "minute",
@@ -47,8 +48,8 @@ var unitNicknames = map[string]string{
 	"mo": "month", "months": "month", "monthly": "month", "y": "year", "years": "year", "yearly": "year",
 }
 
-// rate takes n as in 100/minute and leaves the meaning of the period to the
-// caller.
+// rate reads n as a rate such as 100/minute, and returns the text of the period, which the
+// caller interprets.
 func (d *decoder) rate(n *yamltree.Node, what, example string) (events int64, period string, ok bool) {
 	text, ok := d.text(n, what, "write "+diag.Quote(example))
 	if !ok {
@@ -69,7 +70,7 @@ func (d *decoder) rate(n *yamltree.Node, what, example string) (events int64, pe
 	return events, period, true
 }
 
-// parseEvents reads the number of a rate.
+// parseEvents reads count, the number of the rate text.
 func parseEvents(text, count, period, example string) (int64, mistake) {
 	v, why, plain := wholeNumber(count)
 	_, isDecimal := decimal(count)
@@ -93,6 +94,8 @@ func parseEvents(text, count, period, example string) (int64, mistake) {
 	return v, mistake{}
 }
 
+// notRate returns the mistake of a text without a number or a period. count is what stands
+// before its slash.
 func notRate(text, count, example string) mistake {
 	if head, tail, ok := strings.Cut(text, " per "); ok {
 		return mistake{diag.Quote(text) + " is not a valid rate", "write " + diag.Quote(strings.TrimSpace(head)+"/"+strings.TrimSpace(tail))}
@@ -104,8 +107,8 @@ func notRate(text, count, example string) mistake {
 	return mistake{diag.Quote(text) + " is not a valid rate", "write how many per what: " + diag.Quote(example)}
 }
 
-// period takes the part of a rate after the slash, or a unit alone, as a time
-// that passes; text is for messages.
+// period reads the part of a rate after the slash, or a unit alone, as a duration, and
+// reports units of the calendar alone. text is the whole value, for messages.
 func (d *decoder) period(pos diag.Pos, period, text string) (time.Duration, bool) {
 	if u, ok := units[unitOf(period)]; ok && u.period > 0 {
 		return u.period, true
@@ -133,7 +136,7 @@ func (d *decoder) period(pos diag.Pos, period, text string) (time.Duration, bool
 
 func unknownUnit(period string) string { return "unknown unit " + diag.Quote(period) }
 
-// unitHint says what to write for an unknown unit; before is what precedes it.
+// unitHint returns what to write for an unknown unit; before is what precedes it.
 func unitHint(period, before string) string {
 	lower := strings.ToLower(period)
 	unit, ok := unitNicknames[lower]

@@ -12,7 +12,7 @@ import (
 // MaxBytes bounds every file that is read, rule files and lists.
 const MaxBytes = 16 << 20
 
-// Options are for tests and for whoever keeps files elsewhere; the zero value
+// Options are for tests and for callers that keep files elsewhere; the zero value
 // reads from disk.
 type Options struct {
 	ReadFile func(name string) ([]byte, error)      // nil means from disk, at most MaxBytes
@@ -20,9 +20,9 @@ type Options struct {
 	Now      func() time.Time                       // nil means time.Now; for until
 }
 
-// Read reads a rule file with all that it includes, or a folder, whose *.yaml
-// and *.yml but for tests are joined as if one file included them. The File is nil only when
-// nothing could be read; it is fit for use only when the list has no errors.
+// Read reads a rule file with all that it includes, or a folder. The *.yaml and *.yml files of
+// a folder, without tests, are joined as if one file included them. The File is nil only if
+// nothing could be read; it is fit for use only if the list has no errors.
 func Read(name string, o Options) (*File, diag.List) { return Join([]Layer{{Name: name}}, o) }
 
 // Join is Read for several layers. A name that two of them have is an error, unless the later
@@ -35,8 +35,8 @@ func Join(layers []Layer, o Options) (*File, diag.List) {
 	return d.finish()
 }
 
-// Parse is Read for a file whose text is at hand. What it includes is read as
-// if the file were called name.
+// Parse is Read for a file with the text src. What it includes is read as if src were in a
+// file called name.
 func Parse(name string, src []byte, o Options) (*File, diag.List) {
 	d := newDecoder(name, o)
 	d.readText(filepath.Clean(name), src, nil)
@@ -88,9 +88,10 @@ func (d *decoder) finish() (*File, diag.List) {
 	return d.file, d.problems.List()
 }
 
+// decode reads the trees into the File.
 func (d *decoder) decode() {
 	var roots []object
-	var layers []int // that they are of
+	var layers []int // of roots
 	for _, t := range d.trees {
 		if o, ok := d.root(t); ok {
 			roots, layers = append(roots, o), append(layers, t.layer)
@@ -118,7 +119,7 @@ func (d *decoder) decode() {
 	for i := range roots {
 		d.at = layers[i]
 		written = d.rules(roots[i]) || written
-		roots[i] = object{} // the rules are far smaller than the tree that they were
+		roots[i] = object{} // frees the tree, which is far larger than the rules made from it
 	}
 	if !written && !d.partial && len(d.file.Domains) == 0 {
 		d.fail(first, "there are no rules", "write `rules:` with at least one, as in `- { name: api, per: ip, limits: 100/minute }`")

@@ -10,14 +10,14 @@ import (
 
 // Reference is another file that a rule file needs.
 type Reference struct {
-	Name    string // with slashes, as seen from where the names of files begin
+	Name    string // with slashes, relative to the same folder as the name of the rule file
 	Pattern bool   // it stands for all files whose names match
 	Rules   bool   // it is included, so it may need further files; a list does not
 }
 
 // Refers returns the files that the rule file called name needs: those it includes, and its
-// lists. It is for sources that have to fetch each file, and understands no more than that of
-// the text; what is wrong with it is found when the rules are read.
+// lists. It is for sources that have to fetch each file. It reports no mistakes; they are
+// found when the rules are read.
 func Refers(name string, src []byte) []Reference {
 	root, _ := yamltree.Parse(name, src)
 	if root == nil || isDomain(root, diag.SplitLines(src)) {
@@ -66,7 +66,8 @@ func listFile(n *yamltree.Node) string {
 	return ""
 }
 
-// besideSlash is beside for files that are not on a disk.
+// besideSlash returns the path of name as seen from the folder of file, like Layer.beside for
+// files that are not on disk.
 func besideSlash(file, name string) string {
 	if path.IsAbs(name) {
 		return path.Clean(name)

@@ -8,7 +8,7 @@ import (
 	"tidegate.dev/tidegate/internal/lang/yamltree"
 )
 
-// occurrence is where a name or a setting was found, and in which layer.
+// occurrence is where a name or a setting was found, and the index of its layer.
 type occurrence struct {
 	pos   diag.Pos
 	layer int
@@ -17,7 +17,7 @@ type occurrence struct {
 // settingWords are the fields of a rule file that all its rules share.
 var settingWords = []string{"defaults", "classes", "shed", "respond", "headers", "instances"}
 
-// replaces reads `replace` of what has a name.
+// replaces reads `replace` of a rule, tier, list or identity, and reports whether it is true.
 func (d *decoder) replaces(o object) bool {
 	n := o.get("replace")
 	if n == nil {
@@ -47,8 +47,9 @@ func (d *decoder) replacedSettings(root object) (words []string) {
 	return words
 }
 
-// define notes that what, as in "rule `api`", is found at pos. It reports whether it may be: it
-// is the first, or it replaces one of an earlier layer. hint is for two in one layer.
+// define notes that what, such as "rule `api`", is found at pos. It returns true if that is allowed,
+// because what is the first of its name or replaces one of an earlier layer; otherwise it reports
+// the mistake. hint is for two in one layer.
 func (d *decoder) define(what string, pos diag.Pos, replace bool, hint string) (ok bool) {
 	before, again := d.once[what]
 	switch {
@@ -67,7 +68,7 @@ func (d *decoder) define(what string, pos diag.Pos, replace bool, hint string) (
 	return true
 }
 
-// taken begins the message about a second one.
+// taken returns the message about a second what, up to where the first is.
 func taken(what string) string {
 	if name, ok := strings.CutPrefix(what, "identity "); ok {
 		what = name
@@ -92,7 +93,7 @@ func replaceHint(what string) string {
 	return "give one of the two another name, or write `replace: true` in this one to take the place of the other"
 }
 
-// put adds a rule, or puts it where the one stands that it replaces.
+// put adds a rule, or puts it in the place of the one that it replaces.
 func (d *decoder) put(r *Rule, o object) {
 	i, again := d.ruleAt[r.Name.Text]
 	if !again || r.Name.Text == "" || d.file.Rules[i].layer == d.at || !d.replaces(o) {
@@ -100,14 +101,15 @@ func (d *decoder) put(r *Rule, o object) {
 		d.file.Rules = append(d.file.Rules, r)
 		return
 	}
-	// What was waived in the rule that is gone is not there to be found any more.
+	// The waivers of the rule that is gone go with it.
 	gone := d.file.Rules[i].Name.Pos
 	d.file.Waive = slices.DeleteFunc(d.file.Waive, func(w Waiver) bool { return w.Rule == r.Name.Text && w.In.Holds(gone) })
 	d.file.Rules[i] = r
 }
 
-// unwrapped returns what a list or an identity is, which may be written as a map in order to say
-// `replace`: the value of the first of words that the map has, and which word that is.
+// unwrapped returns the value of a list or an identity. That is n itself, with the word "", unless n
+// is a map, as it has to be with `replace`: then it is the value of the first of words that the map
+// has, and that word. The value is nil if the map has none of them.
 func (d *decoder) unwrapped(n *yamltree.Node, p *place, words ...string) (value *yamltree.Node, word string, replace bool) {
 	if n.Kind != yamltree.Map {
 		return n, "", false

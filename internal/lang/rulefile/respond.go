@@ -10,12 +10,12 @@ import (
 	"tidegate.dev/tidegate/internal/lang/yamltree"
 )
 
-// placeholders are what is replaced in a body.
+// placeholders are the words that are replaced in a body.
 var placeholders = []string{"{rule}", "{limit}", "{remaining}", "{retry_after}"}
 
 var looksLikePlaceholder = regexp.MustCompile(`\{[A-Za-z_]+\}`)
 
-// respond reads how a refusal is answered.
+// respond reads how a refusal is answered; nil if n is not a map.
 func (d *decoder) respond(n *yamltree.Node, pos diag.Pos) *Respond {
 	in, ok := d.open(n, &respondPlace)
 	if !ok {

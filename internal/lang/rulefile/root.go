@@ -8,7 +8,8 @@ import (
 	"tidegate.dev/tidegate/internal/lang/yamltree"
 )
 
-// root takes a tree as a rule file and holds it to its version.
+// root reads the fields of a tree as those of a rule file, and checks its version. It returns false
+// if this is no rule file.
 func (d *decoder) root(t tree) (object, bool) {
 	for _, f := range t.root.Fields {
 		if f.Key.Value == "cases" {
@@ -35,7 +36,7 @@ func (d *decoder) version(o object) {
 	}
 }
 
-// settings are the fields that the whole set has once, whichever file says them.
+// settings reads the fields that all files together may have only once, apart from `shed`.
 func (d *decoder) settings(o object) {
 	d.replaced = d.replacedSettings(o)
 	if n := d.only(o, "defaults"); n != nil {
@@ -56,7 +57,8 @@ func (d *decoder) settings(o object) {
 	}
 }
 
-// only returns a field of o that no file said before.
+// only returns the value of a setting of o. It returns nil if o does not have it, or another file has
+// it already and this one does not replace it, which it reports.
 func (d *decoder) only(o object, word string) *yamltree.Node {
 	n := o.get(word)
 	if n == nil {
@@ -78,7 +80,7 @@ func (d *decoder) defaults(n *yamltree.Node) {
 	d.file.OnPartition = d.fallback.onPartition
 }
 
-// policies are the words that a rule takes from defaults where it has none.
+// policies are the settings that a rule takes from `defaults` if it does not have them.
 type policies struct {
 	onStoreFailure           FailMode
 	onFull                   tidegate.OnFull
@@ -86,7 +88,8 @@ type policies struct {
 	layers                   Layers
 }
 
-// policies reads them from a rule or from defaults, over what holds otherwise.
+// policies reads policies from a rule or from `defaults`; p are those that hold for what o does not
+// set.
 func (d *decoder) policies(o object, p policies) policies {
 	if n := o.get("on_store_failure"); n != nil {
 		if text, ok := d.oneOf(n, "`on_store_failure`", "local", "allow", "deny"); ok {

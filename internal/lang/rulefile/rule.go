@@ -9,7 +9,7 @@ import (
 	"tidegate.dev/tidegate/internal/lang/yamltree"
 )
 
-// rules reads the rules of one file, and reports whether it has any to say.
+// rules reads the rules of one file, and reports whether it has the field `rules`.
 func (d *decoder) rules(root object) bool {
 	n := root.get("rules")
 	if n == nil {
@@ -33,7 +33,7 @@ func (d *decoder) rule(n *yamltree.Node) {
 	r := &Rule{Pos: n.Pos, Share: wholeShare, layer: d.at}
 	r.Name = d.ruleName(o)
 	if r.Name.Text != "" {
-		o.at = r.Name.Pos // what is missing is told there
+		o.at = r.Name.Pos // missing fields are reported there
 	}
 	if o.has("waive") {
 		d.waive(o, r.Name.Text, extentOf(n))
@@ -78,7 +78,7 @@ func (d *decoder) ruleName(o object) Word {
 	return Word{text, n.Pos}
 }
 
-// names reads a word or a list of words.
+// names reads the field word of o, which is one name or a list of names.
 func (d *decoder) names(o object, word, hint string) []Word {
 	n := o.get(word)
 	if n == nil {
@@ -101,7 +101,7 @@ func (d *decoder) names(o object, word, hint string) []Word {
 	return all
 }
 
-// denies are the words of a rule that denies: it counts nothing.
+// denies are the fields that a rule with `deny` may have: it counts nothing.
 var denies = []string{"name", "match", "when", "unless", "deny", "respond", "mode", "waive", "replace"}
 
 func (d *decoder) denyRule(o object, r *Rule) {
@@ -112,7 +112,7 @@ func (d *decoder) denyRule(o object, r *Rule) {
 		}
 	}
 	if slices.Contains(o.meant, "deny") {
-		return // what it says is not sure
+		return // the field is misspelt, so the rule may not deny
 	}
 	for _, word := range rulePlace.words {
 		if _, ok := o.field(word); ok && !slices.Contains(denies, word) {
@@ -121,6 +121,7 @@ func (d *decoder) denyRule(o object, r *Rule) {
 	}
 }
 
+// limitRule reads what rules have that do not deny.
 func (d *decoder) limitRule(o object, r *Rule, sc scope) {
 	d.per(o, r, sc)
 	r.Terms = d.terms(o, sc)
@@ -159,7 +160,7 @@ func (d *decoder) limitRule(o object, r *Rule, sc scope) {
 	d.checkTiers(r)
 }
 
-// terms reads what a rule and a branch can both say.
+// terms reads the fields that a rule, a branch and a tier can all have.
 func (d *decoder) terms(o object, sc scope) Terms {
 	return Terms{
 		Limits:      d.limits(o, sc),
@@ -213,6 +214,7 @@ func (d *decoder) missing(o object, r *Rule) {
 	}
 }
 
+// canMiss reports whether a request may lack the identity.
 func (d *decoder) canMiss(name string) bool {
 	id, _ := d.file.Identity(name)
 	return len(id.Sources) == 0 || !id.Sources[len(id.Sources)-1].always()

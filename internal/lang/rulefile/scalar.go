@@ -12,7 +12,8 @@ import (
 	"tidegate.dev/tidegate/internal/lang/yamltree"
 )
 
-// text takes n as a scalar that is not empty.
+// text returns the text of n without the space around it. It returns false if n is not a scalar or is
+// empty, and reports that. In messages, n is called what.
 func (d *decoder) text(n *yamltree.Node, what, hint string) (string, bool) {
 	if n.Kind != yamltree.Scalar {
 		d.fail(n.Pos, what+" is a single value, and this is "+n.What(), hint)
@@ -25,7 +26,7 @@ func (d *decoder) text(n *yamltree.Node, what, hint string) (string, bool) {
 	return text, text != ""
 }
 
-// oneOf takes n as one of words.
+// oneOf reads n as one of words.
 func (d *decoder) oneOf(n *yamltree.Node, what string, words ...string) (string, bool) {
 	hint := "write " + diag.Choice(words)
 	text, ok := d.text(n, what, hint)
@@ -39,13 +40,13 @@ func (d *decoder) oneOf(n *yamltree.Node, what string, words ...string) (string,
 	return "", false
 }
 
-// yes takes n as true or false.
+// yes reads n as true or false; false after a mistake.
 func (d *decoder) yes(n *yamltree.Node, what string) bool {
 	text, _ := d.oneOf(n, what, "true", "false")
 	return text == "true"
 }
 
-// whole takes n as a whole number within low and high.
+// whole reads n as a whole number from low to high.
 func (d *decoder) whole(n *yamltree.Node, what string, low, high int64, example string) (int64, bool) {
 	hint := "write " + diag.Quote(example)
 	text, ok := d.text(n, what, hint)
@@ -67,9 +68,10 @@ func (d *decoder) whole(n *yamltree.Node, what string, low, high int64, example 
 	return v, true
 }
 
-// wholeNumber reads decimal digits and nothing else, since whatever else there
-// is reads differently to different people. Why it failed follows the name of
-// what was to be a number; plain is how to write what was probably meant.
+// wholeNumber reads decimal digits, with a minus in front if any, and nothing else, since
+// other notations mean different things to different people. why is "" if it succeeds,
+// else the rest of a message that begins with the name of the number. plain is how to
+// write what was probably meant, "" if that is not known.
 func wholeNumber(text string) (v int64, why, plain string) {
 	digits := strings.TrimPrefix(text, "-")
 	if !allDigits(digits) {
@@ -85,7 +87,7 @@ func wholeNumber(text string) (v int64, why, plain string) {
 	return v, "", ""
 }
 
-// plainNumber is 1_000, 1,000, 10k, 2M or 1e3 in digits, "" for anything else.
+// plainNumber returns 1_000, 1,000, 10k, 2M or 1e3 in digits, "" for anything else.
 func plainNumber(text string) string {
 	plain := strings.NewReplacer("_", "", ",", "", " ", "").Replace(text)
 	if allDigits(plain) {
@@ -116,7 +118,8 @@ func decimal(text string) (float64, bool) {
 	return f, err == nil
 }
 
-// percent takes n as in 25% or 0.5%, in hundredths of a percent.
+// percent reads n as a percentage such as 25% or 0.5%, up to 10000%, and returns it in hundredths
+// of a percent.
 func (d *decoder) percent(n *yamltree.Node, what, example string) (int, bool) {
 	hint := "write a percentage, as in " + diag.Quote(example)
 	text, ok := d.text(n, what, hint)
@@ -128,7 +131,7 @@ func (d *decoder) percent(n *yamltree.Node, what, example string) (int, bool) {
 	if !ok || !sign {
 		if field, _, _ := strings.Cut(example, ": "); ok {
 			hint = "write " + diag.Quote(field+": "+text+"%")
-			if v > 0 && v < 1 { // who thinks in shares of 1 means more
+			if v > 0 && v < 1 { // 0.25 may be meant as a share of 1, which is 25%
 				hint = "write " + diag.Quote(field+": "+strconv.FormatFloat(v*100, 'g', 4, 64)+"%") + ", if that is what is meant"
 			}
 		}
@@ -143,7 +146,7 @@ func (d *decoder) percent(n *yamltree.Node, what, example string) (int, bool) {
 	return int(hundredths), true
 }
 
-// duration takes n as a duration above zero, at most longest.
+// duration reads n as a duration from 1ms to longest, in whole microseconds.
 func (d *decoder) duration(n *yamltree.Node, what string, longest time.Duration, example string) (time.Duration, bool) {
 	hint := "write a duration such as " + diag.Quote(example)
 	text, ok := d.text(n, what, hint)
@@ -169,8 +172,8 @@ func (d *decoder) duration(n *yamltree.Node, what string, longest time.Duration,
 	return 0, false
 }
 
-// plainDuration says how to write 15, 7d, 2 weeks or "15 minutes" after before;
-// "" when text is nothing of the kind.
+// plainDuration returns the hint how to write 15, 7d, 2 weeks or "15 minutes" after before;
+// "" if text is nothing of the kind.
 func plainDuration(text, before string) string {
 	count, unit, ok := diag.PlainDuration(text)
 	switch {

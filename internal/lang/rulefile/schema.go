@@ -29,7 +29,7 @@ func Schema() map[string]any {
 	return s
 }
 
-// schemaName is what a map is called in the schema: one-rule, one-branch-of-for, limits.
+// schemaName returns what a map is called in the schema: one-rule, one-branch-of-for, limits.
 func schemaName(p *place) string {
 	name := p.name
 	for _, article := range []string{"a ", "an "} {
@@ -40,7 +40,7 @@ func schemaName(p *place) string {
 	return strings.NewReplacer("`", "", " ", "-").Replace(name)
 }
 
-// schemaMap describes a map of the language.
+// schemaMap returns the schema of a map of the language.
 func schemaMap(p *place) map[string]any {
 	fields := make(map[string]any)
 	for _, word := range p.words {
@@ -56,7 +56,7 @@ func schemaMap(p *place) map[string]any {
 	return s
 }
 
-// schemaNeeds are the words without which a map is an error.
+// schemaNeeds are the words that each map must have.
 var schemaNeeds = map[*place][]string{
 	&rulePlace: {"name"}, &classPlace: {"name"}, &tablePlace: {"by", "rows", "else"}, &quotaPlace: {"amount"}, &concurrencyPlace: {"slots", "lease"},
 	&elasticPlace: {"while", "up_to"}, &shedPlace: {"while"}, &reservePlace: {"sum"}, &queuePlace: {"places", "max_wait"},
@@ -68,20 +68,20 @@ func inPlace(p *place) map[string]any    { return ref(schemaName(p)) }
 func anyOf(all ...any) map[string]any    { return map[string]any{"anyOf": all} }
 func words(all ...string) map[string]any { return map[string]any{"enum": all} }
 
-// many is one or a list of one or more.
+// many is the schema of one such value, or of a list of one or more.
 func many(one any) map[string]any { return anyOf(one, listOf(one)) }
 
 func listOf(one any) map[string]any {
 	return map[string]any{"type": "array", "minItems": 1, "items": one}
 }
 
-// mapOf is a map of names that the file chooses.
+// mapOf is the schema of a map with any names, all of whose values are such.
 func mapOf(one any) map[string]any {
 	return map[string]any{"type": "object", "additionalProperties": one}
 }
 
-// schemaValues are what fields may be. In YAML, 5 is a number, 5m a text and null nothing; all are
-// text to a rule file, in quotes or not.
+// schemaValues are the kinds of values, by the names that ref uses. An editor reads 5 in YAML as a number,
+// 5m as a string and null as null; in a rule file all are text, in quotes or not.
 var schemaValues = map[string]any{
 	"text":        map[string]any{"type": []string{"string", "number", "boolean", "null"}},
 	"number":      map[string]any{"type": []string{"integer", "string"}, "minimum": 1, "pattern": `^\s*[0-9]+\s*$`},
@@ -100,7 +100,7 @@ var schemaValues = map[string]any{
 	"all-limits":  anyOf(ref("some-limits"), inPlace(&tablePlace)),
 }
 
-// schemaWords are the fields that are the same in every map.
+// schemaWords are the schemas of fields that are the same in every map that has them.
 var schemaWords = map[string]any{
 	"name": ref("text"), "match": many(ref("text")), "when": ref("conditions"), "unless": ref("conditions"),
 	"limits": ref("all-limits"), "quota": anyOf(ref("rate"), inPlace(&quotaPlace)), "concurrency": inPlace(&concurrencyPlace),
@@ -110,7 +110,7 @@ var schemaWords = map[string]any{
 	"consistency": anyOf(words(consistencies...), inPlace(&consistencyPlace)), "on_partition": words("continue", "share"),
 }
 
-// schemaFields are the fields of one map.
+// schemaFields are the schemas of the other fields, by map.
 var schemaFields = map[*place]map[string]any{
 	&rootPlace: {
 		"version": map[string]any{"enum": []any{1, "1"}}, "include": many(ref("text")),
@@ -160,7 +160,7 @@ var schemaFields = map[*place]map[string]any{
 	&headersPlace: {"dialect": many(words(dialects...)), "reset": words("delta", "epoch"), "retry_jitter": ref("percentage")},
 }
 
-// schemaField describes what may stand after a word.
+// schemaField returns the schema of the value of a field of p.
 func schemaField(p *place, word string) any {
 	if s, ok := schemaFields[p][word]; ok {
 		return s

@@ -17,7 +17,7 @@ type SetAside struct {
 
 const setAsideHint = "write which share is kept for which class: `set_aside: { critical: 20% }`"
 
-// setAside reads what the limits of a rule keep for important classes.
+// setAside reads which shares of its limits a rule keeps for important classes.
 func (d *decoder) setAside(o object) (all []SetAside) {
 	d.classesUsed = d.classesUsed || o.has("set_aside")
 	n := o.get("set_aside")
@@ -72,7 +72,8 @@ func (d *decoder) setAsideFor(f yamltree.Field) (s SetAside, ok bool) {
 }
 
 // Leaves returns, for each class of the file, which share of the limits of r its requests have to
-// leave: what is set aside for more important ones. It is nil if r sets nothing aside.
+// leave, in hundredths of a percent: what is set aside for more important ones. It is nil if r sets
+// nothing aside.
 func (f *File) Leaves(r *Rule) []int {
 	if len(r.SetAside) == 0 {
 		return nil
@@ -86,15 +87,17 @@ func (f *File) Leaves(r *Rule) []int {
 	return shares
 }
 
-// Leave is how many events of a capacity a share is. It is rounded up, so that a little is kept of
-// a small limit too, but never all: something must be left for others.
+// Leave returns how many events of a capacity a share is, in hundredths of a percent. It is rounded
+// up, so that a little is kept of a small limit too, but is never all: something must be left for
+// others.
 func Leave(capacity int64, share int) int64 {
 	s := int64(share)
 	n := capacity/wholeShare*s + (capacity%wholeShare*s+wholeShare-1)/wholeShare
 	return max(0, min(n, capacity-1))
 }
 
-// checkSetAside tells of limits that what is set aside of them makes no sense for.
+// checkSetAside warns about limits of which nothing can be set aside, and about costs that never fit
+// into what is left.
 func (d *decoder) checkSetAside(r *Rule) {
 	if len(r.SetAside) == 0 {
 		return
@@ -105,7 +108,7 @@ func (d *decoder) checkSetAside(r *Rule) {
 		for _, l := range t.counted() {
 			limit, err := tidegate.NewLimit(l.spec)
 			if err != nil {
-				continue // already told
+				continue // already reported
 			}
 			kept := Leave(limit.Capacity(), leaves[len(leaves)-1])
 			least := int64(1)
@@ -133,7 +136,7 @@ type countedSpec struct {
 	text string
 }
 
-// counted are all limits of t.
+// counted returns all limits of t, with the quota and the slots.
 func (t Terms) counted() (all []countedSpec) {
 	if t.Limits != nil {
 		for i := range t.Limits.All {

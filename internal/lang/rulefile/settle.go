@@ -7,7 +7,7 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// Under returns what a request is held to where branch b holds; nil stands for
+// Under returns what a request is held to where branch b holds. If b is nil, these are
 // the rule's own terms.
 func (r *Rule) Under(b *Branch) Terms {
 	t := r.Terms
@@ -41,7 +41,7 @@ func (r *Rule) Under(b *Branch) Terms {
 	return t
 }
 
-// queueUnder is the queue of Under.
+// queueUnder returns the Queue of Under(b).
 func (r *Rule) queueUnder(b *Branch) *Queue {
 	if b.Whole || b.Terms.Queue != nil {
 		return b.Terms.Queue
@@ -49,7 +49,8 @@ func (r *Rule) queueUnder(b *Branch) *Queue {
 	return r.Terms.Queue
 }
 
-// inLine returns l with the leaky buckets that have this line.
+// inLine returns a copy of l in which setLine(q) was called on each limit. If l or q is nil,
+// it returns l.
 func (l *Limits) inLine(q *Queue) *Limits {
 	if l == nil || q == nil {
 		return l
@@ -62,7 +63,8 @@ func (l *Limits) inLine(q *Queue) *Limits {
 	return &to
 }
 
-// setLine makes the line of a leaky bucket as long as its queue.
+// setLine sets the Burst of a leaky bucket to the places of its queue: its burst is the line in
+// which requests wait.
 func (l *Limit) setLine(q *Queue) {
 	if l.Spec.Algorithm == tidegate.LeakyBucket && q != nil {
 		l.Spec.Burst = q.Places
@@ -76,7 +78,7 @@ func (l *Limit) setLine(q *Queue) {
 func (r *Rule) settle(expired []Branch) {
 	open := make([]*Limit, 0, 4)
 	large, unfit := make(map[time.Duration]bool), make(map[time.Duration]bool)
-	mayBucket := r.Shares() != tidegate.Strict // else nobody asks what is unfit for one
+	mayBucket := r.Shares() != tidegate.Strict // otherwise unfit is not needed
 	collect := func(t Terms, q *Queue) {
 		r.Queues = r.Queues || t.Queue != nil
 		if t.Limits == nil {
@@ -99,7 +101,7 @@ func (r *Rule) settle(expired []Branch) {
 		}
 	}
 	if l := r.Candidate; l != nil {
-		// Counted apart from the others, so it is for itself.
+		// It is counted apart from the others, so its algorithm depends on itself only.
 		l.setLine(r.Terms.Queue)
 		if l.Spec.Algorithm == tidegate.Auto {
 			l.Auto, l.Spec.Algorithm = true, r.auto(l.most() > tidegate.AutoLogEvents, !l.canBeBucket())
@@ -110,8 +112,8 @@ func (r *Rule) settle(expired []Branch) {
 	}
 }
 
-// auto is the algorithm of limits that name none; unfit means that one of them is too slow
-// for a bucket.
+// auto returns the algorithm of limits that name none. large means that one of them has more
+// events than AutoLogEvents; unfit means that a bucket cannot have the numbers of one.
 func (r *Rule) auto(large, unfit bool) tidegate.Algorithm {
 	switch c := r.Shares(); {
 	case c == tidegate.Eventual:
@@ -135,7 +137,7 @@ func (l *Limit) canBeBucket() bool {
 	return true
 }
 
-// most is the largest number that the limit can have.
+// most returns the largest number that the limit can have.
 func (l *Limit) most() int64 {
 	if l.From != nil {
 		return l.From.Max
@@ -143,8 +145,8 @@ func (l *Limit) most() int64 {
 	return l.Spec.Events
 }
 
-// specs are the limits to check: the one written, or the least and the most
-// that who is asking can bring.
+// specs returns the limits to check: the one written or, if the number comes from the caller,
+// those with the least, the default and the largest number, which is the last.
 func (l *Limit) specs() []tidegate.Spec {
 	if l.From == nil {
 		return []tidegate.Spec{l.Spec}

@@ -8,7 +8,7 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// modes are the words of `consistency` that are built beside strict.
+// modes are the words of `consistency` other than strict. Any other word means Strict here.
 var modes = map[string]tidegate.Consistency{"leased": tidegate.Leased, "eventual": tidegate.Eventual, "split": tidegate.Split}
 
 // Shares returns how the rule says that a fleet shares the counters of its limits. A rule in
@@ -20,8 +20,9 @@ func (r *Rule) Shares() tidegate.Consistency {
 	return modes[r.Consistency.Text]
 }
 
-// Sharing returns how a fleet shares the counters of the rule's limits that an algorithm
-// counts, and why this is strict where the rule says something else; "" if it is not.
+// Sharing returns how a fleet shares the counters of those limits of the rule that have the
+// algorithm a. If that is Strict although the rule says something else, why is the reason;
+// otherwise why is "".
 func (r *Rule) Sharing(a tidegate.Algorithm) (c tidegate.Consistency, why string) {
 	wanted := modes[r.Consistency.Text]
 	switch {
@@ -50,8 +51,8 @@ type Lease struct {
 	Events float64       // at most, in all leases that are out
 }
 
-// LeaseOf returns the leases of a limit that so many instances share. The error says why
-// there are none, so that the limit is strict.
+// LeaseOf returns the leases of a limit that so many instances share. An error means that
+// there are none, so that the limit is strict, and says why.
 func LeaseOf(l *tidegate.Limit, instances int) (Lease, error) {
 	perSecond := RateOf(l)
 	life := MaxLease
@@ -77,10 +78,10 @@ func LeaseOf(l *tidegate.Limit, instances int) (Lease, error) {
 	return Lease{Life: life, Events: events}, nil
 }
 
-// seconds is so many of them, or one if that is less: no lease is longer.
+// seconds returns s seconds as a Duration, at most one second: no lease is longer.
 func seconds(s float64) time.Duration { return time.Duration(min(s, 1) * float64(time.Second)) }
 
-// RateOf is the events per second that l admits in the long run.
+// RateOf returns how many events per second l admits in the long run.
 func RateOf(l *tidegate.Limit) float64 {
 	if l.Algorithm == tidegate.Quota {
 		return float64(l.Events) / calendarLength[l.Calendar].Seconds()
@@ -92,7 +93,7 @@ var calendarLength = map[tidegate.Calendar]time.Duration{
 	tidegate.Day: 24 * time.Hour, tidegate.Week: 7 * 24 * time.Hour, tidegate.Month: 31 * 24 * time.Hour, tidegate.Year: 366 * 24 * time.Hour,
 }
 
-// Instances is a number of them in words; 0 and 1 are one.
+// Instances returns a number of instances in words; 0 is "one instance", as 1 is.
 func Instances(n int) string {
 	if n <= 1 {
 		return "one instance"
@@ -100,8 +101,8 @@ func Instances(n int) string {
 	return fmt.Sprintf("%d instances", n)
 }
 
-// ShortNumber is n with two digits behind the point at most; what is less is shown with
-// one digit that counts.
+// ShortNumber returns n with at most two digits after the point. A number below 0.01 has one
+// significant digit.
 func ShortNumber(n float64) string {
 	if n != 0 && math.Abs(n) < 0.01 {
 		return fmt.Sprintf("%.1g", n)

@@ -31,7 +31,7 @@ const (
 // shedSignals are what shedding may go by.
 var shedSignals = []string{"cpu", "memory", "upstream_p99", "upstream_inflight", "inflight", "load"}
 
-// fileShed reads what is shed of all requests.
+// fileShed reads when requests are shed whichever rules apply to them.
 func (d *decoder) fileShed(root object) {
 	d.replaced = d.replacedSettings(root)
 	if d.only(root, "shed") != nil {
@@ -39,7 +39,7 @@ func (d *decoder) fileShed(root object) {
 	}
 }
 
-// shed reads when requests are shed; nil when it does not say.
+// shed reads `shed` of o; nil if there is none, or it is not a map.
 func (d *decoder) shed(o object) *Shed {
 	d.classesUsed = d.classesUsed || o.has("shed")
 	n := o.get("shed")
@@ -85,7 +85,7 @@ func (d *decoder) neverShed(n *yamltree.Node) Word {
 	return w
 }
 
-// bound reads a signal above a bound.
+// bound reads a signal above a bound, such as cpu > 85%.
 func (d *decoder) bound(n *yamltree.Node) (b Bound, ok bool) {
 	text, ok := d.text(n, "what requests are shed by", boundHint)
 	if !ok {
@@ -112,8 +112,8 @@ func (d *decoder) bound(n *yamltree.Node) (b Bound, ok bool) {
 	return b, true
 }
 
-// Sheddable returns how many of the classes of f may be shed, the least important of them: all
-// requests are one class where there are none.
+// Sheddable returns how many classes of f s may shed, counted from the least important one. It is 1
+// if f has no classes: all requests are one class then.
 func (f *File) Sheddable(s *Shed) int {
 	if len(f.Classes) == 0 {
 		return 1

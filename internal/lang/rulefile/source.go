@@ -8,7 +8,8 @@ import (
 	"tidegate.dev/tidegate/internal/lang/yamltree"
 )
 
-// source takes n as one place to find a value in; name is that of the identity.
+// source reads n as one place to find a value in. name is that of the identity, which is also the key
+// if the source is the word `descriptor` alone; "" if the value is for no identity.
 func (d *decoder) source(n *yamltree.Node, name string) (Source, bool) {
 	text, ok := d.text(n, "a source", "write where it is found, such as `jwt.sub` or `client header X-User`")
 	if !ok {
@@ -26,7 +27,7 @@ func (d *decoder) source(n *yamltree.Node, name string) (Source, bool) {
 // mistake is a problem whose place is not known yet.
 type mistake struct{ message, hint string }
 
-// parseSource reads a source; of kind SourceNone when it is none.
+// parseSource reads a source. If text is none, the kind is SourceNone and the mistake says why.
 func parseSource(text, name string) (Source, mistake) {
 	words := strings.Fields(text)
 	s := Source{Text: strings.Join(words, " ")}
@@ -82,6 +83,7 @@ func prefixLength(text string, most int) (int, bool) {
 // dotted are the sources whose name follows a dot.
 var dotted = map[string]SourceKind{"body": SourceBody, "jwt": SourceJWT, "api_key": SourceAPIKey}
 
+// parseWord reads a source of one word.
 func (s *Source) parseWord(word, name string) mistake {
 	switch word {
 	case "basic.user":
@@ -113,7 +115,7 @@ func (s *Source) parseWord(word, name string) mistake {
 	return unknownSource(s.Place())
 }
 
-// dottedName reports whether text has names between its dots.
+// dottedName reports whether no part of text, between its dots, is empty.
 func dottedName(text string) bool {
 	for part := range strings.SplitSeq(text, ".") {
 		if part == "" {
@@ -129,6 +131,7 @@ var named = map[string]SourceKind{
 	"metadata": SourceMetadata, "descriptor": SourceDescriptor, "path": SourcePathWildcard, "unverified": SourceJWTUnverified,
 }
 
+// parseNamed reads a source of several words, the last of which is a name.
 func (s *Source) parseNamed(words []string) mistake {
 	last := len(words) - 1
 	k, ok := named[strings.Join(words[:last], " ")]
@@ -166,12 +169,12 @@ func (s *Source) parseNamed(words []string) mistake {
 	return mistake{}
 }
 
-// isToken reports whether text can be the name of a header.
+// isToken reports whether text can be the name of a header or cookie.
 func isToken(text string) bool {
 	return text != "" && strings.Trim(text, nameLetters+"!#$%&'*+.^`|~") == ""
 }
 
-// unknownSource says what was probably meant.
+// unknownSource returns the mistake of a text that is no source, with what was probably meant.
 func unknownSource(text string) mistake {
 	message := diag.Quote(text) + " is not a place to find a value in"
 	words := strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" .:", r) })

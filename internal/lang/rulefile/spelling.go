@@ -8,8 +8,8 @@ import (
 	"tidegate.dev/tidegate/internal/lang/diag"
 )
 
-// Spelling is which spellings of a value are one, so that an account has one counter
-// however its name is written. The zero value keeps values as they are.
+// Spelling says which spellings of a value count as the same, so that an account has one
+// counter however its name is written. The zero value keeps values as they are.
 type Spelling uint8
 
 const (
@@ -27,7 +27,7 @@ var spellings = []struct {
 	is   Spelling
 }{{"lower", Lower}, {"trim", Trim}}
 
-// String returns the words, each with a space behind it.
+// String returns the words of s, each with a space after it.
 func (s Spelling) String() string {
 	text := ""
 	for _, one := range spellings {
@@ -38,7 +38,7 @@ func (s Spelling) String() string {
 	return text
 }
 
-// Apply returns text as s spells it. The order of Lower and Trim does not matter.
+// Apply returns text normalized by s. The order of Lower and Trim does not matter.
 func (s Spelling) Apply(text string) string {
 	if s&Trim != 0 {
 		text = strings.TrimFunc(text, blank)
@@ -49,12 +49,13 @@ func (s Spelling) Apply(text string) string {
 	return text
 }
 
-// blank reports whether r shows nothing at the end of a word.
+// blank reports whether r is invisible at the end of a word, so that Trim removes it.
 func blank(r rune) bool {
 	return unicode.IsSpace(r) || unicode.IsControl(r) || unicode.Is(unicode.Cf, r)
 }
 
-// lower copies nothing where nothing changes. Bytes that are not UTF-8 stay.
+// lower returns text in lower case, without a copy if it is ASCII and has no capitals. Bytes that
+// are not UTF-8 stay.
 func lower(text string) string {
 	for i := 0; i < len(text); i++ {
 		if c := text[i]; c >= utf8.RuneSelf || 'A' <= c && c <= 'Z' {
@@ -93,11 +94,12 @@ func lowerRune(r rune) rune {
 	}
 }
 
-// Place returns where the value is found, without what is done to it.
+// Place returns the text of s without the words of its spelling: where the value is found.
 func (s *Source) Place() string { return strings.TrimPrefix(s.Text, s.Spelling.String()) }
 
-// cutSpelling takes the words of the spelling off a source, and writes them in one order:
-// the text may be part of the name of a counter.
+// cutSpelling sets the Spelling of s from the first of words, and returns the words after it. It
+// rewrites the Text of s so that the spelling is in canonical order: the text may be part of the
+// name of a counter.
 func (s *Source) cutSpelling(words []string) ([]string, mistake) {
 	for len(words) > 0 {
 		is := spellingOf(words[0])
@@ -132,14 +134,14 @@ func spellingOf(word string) Spelling {
 	return 0
 }
 
-// otherSpellings are what people write instead.
+// otherSpellings are what people write instead of the words of a spelling.
 var otherSpellings = map[string]string{
 	"lowercase": "lower", "lowercased": "lower", "lowered": "lower", "downcase": "lower", "tolower": "lower", "lcase": "lower", "fold": "lower",
 	"trimmed": "trim", "strip": "trim", "stripped": "trim", "trimspace": "trim",
 	"upper": "lower", "uppercase": "lower",
 }
 
-// unspelled reports a source of numbers that has a spelling.
+// unspelled reports whether s, a source of numbers, has no spelling. If it has one, that is a mistake.
 func (d *decoder) unspelled(s Source) bool {
 	if s.Spelling != 0 {
 		d.fail(s.Pos, "a number has no other spellings: "+diag.Quote(s.Text), "write "+diag.Quote(s.Place()))

@@ -10,12 +10,12 @@ import (
 
 // table is limits by the values of identities.
 type table struct {
-	by    []Word
+	by    []Word // the identities; one with a mistake is empty
 	cells []cell
 }
 
-// cell is the limits of one combination of values; fewer values than there are columns
-// hold for all values of the others.
+// cell is the limits of one combination of values. If it has fewer values than the table has
+// identities, it holds for all values of the others.
 type cell struct {
 	values []Word
 	limits *Limits
@@ -29,8 +29,8 @@ const (
 	maxCells  = 10_000 // of a rule, with its tiers and branches
 )
 
-// table reads limits by the values of identities. What it returns are the limits of all
-// other values.
+// table reads limits by the values of identities. It returns the limits of values that are in
+// no row, with the table attached.
 func (d *decoder) table(n *yamltree.Node, pos diag.Pos, sc scope) *Limits {
 	o, _ := d.open(n, &tablePlace)
 	t := &table{}
@@ -63,7 +63,7 @@ func (d *decoder) table(n *yamltree.Node, pos diag.Pos, sc scope) *Limits {
 	return l
 }
 
-// rows reads the rows below the values of above.
+// rows reads into t the rows in n, which is below the rows with the values above.
 func (d *decoder) rows(n *yamltree.Node, t *table, above []Word) {
 	by := t.by[len(above)].Text
 	if n.Kind == yamltree.Map && len(n.Fields) == 0 {
@@ -132,7 +132,8 @@ func isTable(n *yamltree.Node) bool {
 	return false
 }
 
-// rowValue takes the key of a row as one value of id, spelled as its values are.
+// rowValue reads the key of a row as one value of id, normalized as id normalizes its values. If
+// its sources normalize them differently, the value stays as it is written.
 func (d *decoder) rowValue(key *yamltree.Node, id Identity) (Word, bool) {
 	const hint = "write one value, such as `large`; for anything else write `for: [{ when: … }]`"
 	w := Word{strings.TrimSpace(key.Value), key.Pos}

@@ -8,7 +8,7 @@ import (
 	"tidegate.dev/tidegate/internal/lang/diag"
 )
 
-// checkTiers tells of branches whose limits are counted apart from those of the
+// checkTiers warns about branches whose limits do not use the counters of the limits of the
 // rule that they replace: a change of tier would not keep what was used.
 func (d *decoder) checkTiers(r *Rule) {
 	if len(r.For) == 0 {
@@ -33,10 +33,11 @@ func (d *decoder) checkTiers(r *Rule) {
 // tierBase is the limits of a rule by period.
 type tierBase map[time.Duration]*tierPeriod
 
+// tierPeriod is the limits of a rule that have the same period.
 type tierPeriod struct {
 	last     *Limit
 	counters map[string]bool // identities of their counters
-	unsure   bool            // one is no limit, which was told
+	unsure   bool            // one of them is not valid, which was reported
 }
 
 func newTierBase(l *Limits) tierBase {
@@ -61,7 +62,8 @@ func newTierBase(l *Limits) tierBase {
 	return base
 }
 
-// checkTier finds the limit that l is in place of by its period.
+// checkTier warns if l, a limit of a branch, does not use the counters of a limit of base with the
+// same period.
 func (d *decoder) checkTier(l *Limit, base tierBase) {
 	p := base[l.Spec.Period]
 	if p == nil || p.unsure {
@@ -76,7 +78,7 @@ func (d *decoder) warnApart(pos diag.Pos, text, other, hint string) {
 	d.warn(pos, diag.Quote(text)+" is counted apart from "+diag.Quote(other)+" of the rule, so a change of tier does not keep what was used", hint)
 }
 
-// apart reports whether both are limits and have counters of their own.
+// apart reports whether both are valid limits and do not share counters.
 func apart(a, b tidegate.Spec) bool {
 	la, errA := tidegate.NewLimit(a)
 	lb, errB := tidegate.NewLimit(b)

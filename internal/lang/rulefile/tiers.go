@@ -11,7 +11,7 @@ import (
 type Tier struct {
 	Name   Word
 	Terms  Terms
-	object object
+	object object // the map that it was read from
 }
 
 // TierUse is how a rule chooses a tier.
@@ -62,7 +62,7 @@ func (d *decoder) tiers(root object) {
 			d.file.Tiers[i] = t
 			continue
 		}
-		// Kept even after a mistake, so that its rules are not told that it is unknown.
+		// Kept even after a mistake, so that rules that use it are not reported as well.
 		d.tierAt[name] = len(d.file.Tiers)
 		d.file.Tiers = append(d.file.Tiers, t)
 	}
@@ -102,6 +102,7 @@ func (d *decoder) tier(o object, sc scope) *TierUse {
 	return use
 }
 
+// tierKnown reports whether there is a tier of that name. If not, that is reported as a mistake.
 func (d *decoder) tierKnown(w Word) bool {
 	if _, ok := d.tierAt[w.Text]; ok {
 		return true
@@ -120,7 +121,7 @@ func (d *decoder) tierKnown(w Word) bool {
 	return false
 }
 
-// column takes n as an identity by whose values something is chosen.
+// column reads n as the name of an identity by whose values something is chosen.
 func (d *decoder) column(n *yamltree.Node, what string, sc scope) (Word, bool) {
 	id, ok := d.known(n, what)
 	if !ok || !d.findable(n.Pos, id, sc) {
@@ -137,7 +138,7 @@ func (d *decoder) column(n *yamltree.Node, what string, sc scope) (Word, bool) {
 	return w, true
 }
 
-// unusedTiers tells of tiers that no rule can choose.
+// unusedTiers warns if no rule uses the tiers.
 func (d *decoder) unusedTiers() {
 	if len(d.file.Tiers) > 0 && !d.tiersUsed && !d.partial {
 		d.warn(d.file.Tiers[0].Name.Pos, "no rule uses the tiers", "write `tier: { from: plan, else: "+d.file.Tiers[0].Name.Text+" }` in a rule, or remove `tiers`")

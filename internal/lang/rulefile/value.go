@@ -43,7 +43,8 @@ func parseValue(w Word) (Test, mistake) {
 	return t, mistake{}
 }
 
-// checkGlob refuses what reads like another language of patterns.
+// checkGlob returns what is wrong with a glob: it accepts every value, or reads like another language
+// of patterns.
 func checkGlob(text string) mistake {
 	plain := strings.Trim(text, "^$")
 	plain = strings.ReplaceAll(plain, ".*", "*")

@@ -8,7 +8,7 @@ import (
 	"tidegate.dev/tidegate/internal/lang/yamltree"
 )
 
-// Waiver says why what a check of lint finds in a rule, or in a file, is accepted.
+// Waiver accepts the findings of one check of lint in a rule or in a file, for a reason.
 type Waiver struct {
 	Check  Word
 	Reason string
@@ -31,13 +31,14 @@ func (e Extent) Holds(pos diag.Pos) bool {
 // before reports whether a comes before b in their file.
 func before(a, b diag.Pos) bool { return a.Line < b.Line || a.Line == b.Line && a.Col < b.Col }
 
-// extentOf returns from where to where n is written.
+// extentOf returns the part of the file from the beginning of n to the beginning of the last node in it.
 func extentOf(n *yamltree.Node) Extent {
 	e := Extent{From: n.Pos, To: n.Pos}
 	e.widen(n)
 	return e
 }
 
+// widen moves To to the beginning of the last node below n, or of n itself.
 func (e *Extent) widen(n *yamltree.Node) {
 	if before(e.To, n.Pos) {
 		e.To = n.Pos
@@ -53,8 +54,8 @@ func (e *Extent) widen(n *yamltree.Node) {
 
 const waiveHint = "name the check and say why: `waive: { invented-key: \"the partner's proxy strips it\" }`"
 
-// waive reads the waivers of a rule, or of a file if rule is "". Which checks there are
-// is known to lint.
+// waive reads the waivers of a rule, or of a file if rule is "", which hold within in. Package lint
+// knows which checks there are.
 func (d *decoder) waive(o object, rule string, in Extent) {
 	n := o.get("waive")
 	if n == nil {

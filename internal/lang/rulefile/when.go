@@ -15,10 +15,10 @@ const whenHint = "write names with what they must be: `when: { role: [premium, a
 // scope is what conditions can rely on: the patterns of their rule.
 type scope struct {
 	patterns []Pattern
-	unsure   bool // a pattern is wrong, so nothing is said about those that are missing
+	unsure   bool // patterns may be missing because of a mistake, so nothing is reported about them
 }
 
-// hasText reports whether a pattern is written so.
+// hasText reports whether a pattern is written exactly as text.
 func (sc *scope) hasText(text string) bool {
 	return slices.ContainsFunc(sc.patterns, func(p Pattern) bool { return p.Text == text })
 }
@@ -82,7 +82,8 @@ func (d *decoder) condition(f yamltree.Field, sc scope) (Condition, bool) {
 	return c, len(c.Any) > 0
 }
 
-// findable tells of an identity that no request of the rule can have.
+// findable reports whether a request of the rule can have the identity. If none can, that is reported
+// as a mistake at pos.
 func (d *decoder) findable(pos diag.Pos, id Identity, sc scope) bool {
 	if sc.unsure || len(id.Sources) != 1 {
 		return true
@@ -130,6 +131,7 @@ func (d *decoder) test(w Word, id Identity, sc scope) (Test, bool) {
 	return t, true
 }
 
+// presence reads the words absent and present.
 func (d *decoder) presence(w Word, id Identity) (Test, bool) {
 	if len(id.Sources) > 0 && id.Sources[len(id.Sources)-1].always() {
 		holds := map[string]string{"absent": "never", "present": "always"}[w.Text]
@@ -143,7 +145,8 @@ func (d *decoder) presence(w Word, id Identity) (Test, bool) {
 	return t, true
 }
 
-// in reads a test against a list. The values of the list must be of the kind that id has.
+// in reads a test against the list that w names. If id is the address of the client, all values of the
+// list must be addresses or networks.
 func (d *decoder) in(w Word, id Identity) (Test, bool) {
 	t := Test{Kind: TestIn, Text: w.Text, Pos: w.Pos}
 	l := d.list(w.Text)
@@ -177,7 +180,7 @@ func (d *decoder) in(w Word, id Identity) (Test, bool) {
 	return t, bad == 0
 }
 
-// fitting makes a test fit the kind of identity, or says that it never holds.
+// fitting returns t adapted to the kind of id, or the mistake that t never holds for it.
 func fitting(t Test, id Identity, sc scope) (Test, mistake) {
 	switch {
 	case id.is(SourceIP):
@@ -204,7 +207,8 @@ func fitting(t Test, id Identity, sc scope) (Test, mistake) {
 	return t, mistake{}
 }
 
-// globNetwork is the network that 10.0.* was meant to be.
+// globNetwork returns the network that a glob such as 10.0.* was meant to be, or an example of a
+// network.
 func globNetwork(glob string) string {
 	parts := strings.Split(strings.TrimRight(glob, ".*"), ".")
 	full := strings.Join(append(slices.Clone(parts), "0", "0", "0")[:4], ".")

@@ -7,20 +7,20 @@ import (
 	"tidegate.dev/tidegate/internal/lang/diag"
 )
 
-// place is a map of the language: the words that may stand there.
+// place is a kind of map in the language, with the fields that it may have.
 type place struct {
 	name    string // as in "unknown field in a rule"
 	words   []string
 	example string
-	advice  map[string]advice // for words that people bring from elsewhere
-	renamed map[string]string // words that had another name once, which still holds
+	advice  map[string]advice // for words that people know from elsewhere
+	renamed map[string]string // from the old names of fields, which still work, to the new ones
 }
 
-// advice is what to write instead of a word, and the word that it stands for,
-// which is then not missed.
+// advice is a hint what to write instead of an unknown word, and the field that the word
+// probably means, if any, which is then not reported as missing.
 type advice struct{ means, hint string }
 
-// advise says what to write instead of an unknown word.
+// advise returns what to write instead of an unknown word.
 func (p *place) advise(word string) advice {
 	if a, ok := p.advice[word]; ok {
 		return a
@@ -34,7 +34,7 @@ func (p *place) advise(word string) advice {
 	return advice{"", "the fields are " + strings.Join(p.words, ", ")}
 }
 
-// homes names the places where word may stand.
+// homes returns the names of the places that have the field word, for a hint.
 func homes(word string) string {
 	var names []string
 	for _, p := range places {
@@ -45,7 +45,7 @@ func homes(word string) string {
 	return strings.Join(names, ", or of ")
 }
 
-// emptyHint says what to write after a word.
+// emptyHint returns the hint for a field without a value.
 func emptyHint(word string) string {
 	example := examples[word]
 	for _, p := range places {
@@ -59,7 +59,7 @@ func emptyHint(word string) string {
 	return "write a value, as in " + diag.Quote(example) + ", or remove the field"
 }
 
-// examples are for words that are no place of their own.
+// examples are values of fields that are no place of their own, for hints.
 var examples = map[string]string{
 	"include": "include: rules.d/*.yaml", "identify": "identify: { user: jwt.sub }", "lists": "lists: { partners: [203.0.113.0/24] }",
 	"exempt": "exempt: [{ match: /healthz }]", "instances": "instances: 3", "name": "name: api", "match": "match: /api/",

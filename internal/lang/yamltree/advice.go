@@ -8,9 +8,9 @@ import (
 	"unicode"
 )
 
-// refuseText tells about the plain text of n characters here, where it is not
-// what it looks like in YAML. It is taken as it looks, so that its reader can go
-// on.
+// refuseText adds a problem if the plain text in the next n characters means
+// something else in YAML than what it looks like. The text is kept as it looks, so
+// that reading can go on.
 func (s *scanner) refuseText(n int) {
 	text := s.text[s.line][s.col : s.col+n]
 	first := text[0]
@@ -29,15 +29,15 @@ func (s *scanner) refuseText(n int) {
 	}
 }
 
-// merges reports whether the value of << is next, which is refused already.
+// merges reports whether the value of << is next. That key has been refused already.
 func (s *scanner) merges() bool {
 	n := len(s.tokens)
 	return n >= 2 && s.tokens[n-1].kind == colon && s.tokens[n-2].text == "<<"
 }
 
-// group returns the length of the braces or brackets that open i behind the next
-// character, with what is in them, such as {id}; 0 when they are no part of a
-// pattern.
+// group returns the length of a group in braces or brackets, such as {id}, that
+// begins i characters after the next one. It returns 0 if none begins there, or if a
+// blank, a quote, a flow sign or the end of the line comes before it is closed.
 func (s *scanner) group(i int) int {
 	var closing rune
 	switch s.peek(i) {
@@ -58,9 +58,9 @@ func (s *scanner) group(i int) int {
 	}
 }
 
-// address returns the length of the IPv6 address or network here, 0 when there
-// is none, and tells that it is to be quoted: YAML takes the colons of some for
-// its own.
+// address returns the length of the unquoted IPv6 address or network here, or 0 if
+// there is none, and adds a problem that asks for quotes: YAML gives the colons of
+// some addresses a meaning.
 func (s *scanner) address() int {
 	n := s.addressLength()
 	if n > 0 {
@@ -70,6 +70,8 @@ func (s *scanner) address() int {
 	return n
 }
 
+// addressLength returns the length of the IPv6 address or network here, with its
+// brackets and port if it has them, or 0 if there is none.
 func (s *scanner) addressLength() int {
 	n := 0
 	if s.peek(0) == '[' {
@@ -86,19 +88,21 @@ func (s *scanner) addressLength() int {
 	return n
 }
 
-// No address with brackets, prefix or port is as long.
+// maxAddress is more than the length of any address with brackets, prefix or port.
 const maxAddress = 80
 
 func addressRune(r rune) bool {
 	return r >= '0' && r <= '9' || r >= 'a' && r <= 'f' || r >= 'A' && r <= 'F' || r == ':' || r == '.' || r == '/'
 }
 
-// wordEnds reports whether the plain text here can end behind n characters.
+// wordEnds reports whether the plain text here can end after n characters.
 func (s *scanner) wordEnds(n int) bool {
 	c := s.peek(n)
 	return ends(c) || c == ':' && ends(s.peek(n+1)) || len(s.flow) > 0 && flowSign(c)
 }
 
+// isAddress reports whether text is an IPv6 address, a network, or an address with a
+// port.
 func isAddress(text string) bool {
 	if strings.Count(text, ":") < 2 {
 		return false
@@ -113,6 +117,6 @@ func isAddress(text string) bool {
 	return err == nil && port.Addr().Is6()
 }
 
-// hostPort reports whether an address in brackets, with a port, begins here: it
-// is no list.
+// hostPort reports whether an address in brackets with a port, such as [::1]:80,
+// begins here, which is not a list.
 func (s *scanner) hostPort() bool { return s.peek(0) == '[' && s.addressLength() > 0 }

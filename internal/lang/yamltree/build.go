@@ -8,17 +8,17 @@ const (
 	maxFields = 1024
 )
 
-// builder groups tokens by their indentation. The scanner has seen to everything that
-// is on one line or in { } and [ ], so only the columns of keys and dashes are left to
-// go wrong.
+// builder groups tokens by their indentation. The scanner has checked everything that
+// is on one line or in { } and [ ], so what can still be wrong are the columns of keys
+// and dashes, and the bounds above.
 type builder struct {
 	*scanner
-	next  int // token
-	depth int
-	room  []Node // that are made already: a file has many
+	next  int    // index of the next token
+	depth int    // how many maps and lists are open
+	room  []Node // allocated ahead, as a file has many nodes
 }
 
-// node returns a new node that is n.
+// node returns a pointer to a copy of n.
 func (b *builder) node(n Node) *Node {
 	if len(b.room) == 0 {
 		b.room = make([]Node, min(64, len(b.tokens)))
@@ -29,7 +29,8 @@ func (b *builder) node(n Node) *Node {
 	return made
 }
 
-// build is nil if the shape of the file is unclear, with a problem that says where.
+// build returns the tree of the tokens. It returns nil if the shape of the file is
+// unclear, and a problem says where.
 func (s *scanner) build() *Node {
 	b := builder{scanner: s}
 	root := b.value()
@@ -64,7 +65,8 @@ func (b *builder) scalar(t token) *Node {
 	return b.node(Node{Kind: Scalar, Value: t.text, Quoted: t.quoted, Pos: t.pos(b.file)})
 }
 
-// nested reads a map or list that begins with t.
+// nested reads a map or list that begins with t, by calling read. It fails if more than
+// maxDepth would be open.
 func (b *builder) nested(t token, read func(*Node, token)) *Node {
 	n := b.node(Node{Pos: t.pos(b.file)})
 	if b.depth == maxDepth {
@@ -77,7 +79,7 @@ func (b *builder) nested(t token, read func(*Node, token)) *Node {
 	return n
 }
 
-// blockList reads the items that have their dash in the column of the first.
+// blockList reads into n the items whose dash is in the column of first.
 func (b *builder) blockList(n *Node, first token) {
 	n.Kind = List
 	for !b.done() && b.tokens[b.next].kind == dash && b.tokens[b.next].col == first.col {
@@ -88,7 +90,7 @@ func (b *builder) blockList(n *Node, first token) {
 	}
 }
 
-// blockMap reads the fields that have their key in the column of the first.
+// blockMap reads into n the fields whose key is in the column of first.
 func (b *builder) blockMap(n *Node, first token) {
 	n.Kind = Map
 	for !b.done() && b.isKey(b.next) && b.tokens[b.next].col == first.col {
@@ -104,9 +106,9 @@ func (b *builder) blockMap(n *Node, first token) {
 	}
 }
 
-// blockValue reads what belongs to the colon or dash just read, whose key or dash is in
+// blockValue reads the value of the colon or dash just read, whose key or dash is in
 // column col: what is on its line, or deeper on a line below; below a key also a list
-// that begins in its column.
+// that begins in its column. If there is none, it returns a Null node.
 func (b *builder) blockValue(col int) *Node {
 	sign := b.tokens[b.next-1]
 	if b.next < len(b.tokens) {
@@ -118,13 +120,13 @@ func (b *builder) blockValue(col int) *Node {
 	return b.null(sign)
 }
 
-// null is the value that is left out behind a colon or dash.
+// null returns the node for a value that is left out after sign, a colon or dash.
 func (b *builder) null(sign token) *Node {
 	return b.node(Node{Kind: Null, Pos: place{sign.line, sign.col + 1, 1}.pos(b.file)})
 }
 
-// endValue tells if the line below a value belongs to nothing: all that is deeper than
-// col would have been part of the value.
+// endValue fails if the token after value is deeper than col and so belongs to nothing:
+// if it could be part of value, it would have been read with it.
 func (b *builder) endValue(value *Node, col int) {
 	if !b.done() && b.tokens[b.next].col > col {
 		b.explain(value)

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// explain tells why the next token belongs to nothing: how its line is indented. above is
-// the value before it.
+// explain fails with the reason why the next token belongs to nothing, which is how its
+// line is indented. above is the value before it.
 func (b *builder) explain(above *Node) {
 	if above.Kind == Scalar {
 		b.fail(b.tokens[b.next].place, b.name(b.next)+" is indented below a value", "indent it like the line it belongs to")
@@ -16,7 +16,7 @@ func (b *builder) explain(above *Node) {
 	b.misaligned(b.next)
 }
 
-// name is how token i is called in a message.
+// name returns what messages call token i.
 func (s *scanner) name(i int) string {
 	switch t := s.tokens[i]; t.kind {
 	case dash:
@@ -27,8 +27,8 @@ func (s *scanner) name(i int) string {
 	return "this value"
 }
 
-// misaligned tells about a line that begins in a column of its own, or in one of
-// a list without being an item.
+// misaligned fails because the line of token i begins in a column that no map or list
+// around it has, or in the column of one of which it is no entry.
 func (s *scanner) misaligned(i int) {
 	var above outline
 	for j := range s.tokens[:i] {
@@ -37,7 +37,7 @@ func (s *scanner) misaligned(i int) {
 		}
 	}
 	t := s.tokens[i]
-	var spaces []string // of those that it could be beside
+	var spaces []string // indentation of each map or list that the line could belong to
 	for _, c := range above {
 		if c.col == t.col {
 			s.notField(i)
@@ -54,8 +54,8 @@ func (s *scanner) misaligned(i int) {
 	s.fail(t.place, fmt.Sprintf("%s is indented by %d, which fits no line above it", s.name(i), t.col-1), hint)
 }
 
-// notField tells about a line that begins where keys do, or list items, and is
-// none.
+// notField fails because token i begins in the column of a map or list without being
+// one of its keys or items.
 func (s *scanner) notField(i int) {
 	switch t := s.tokens[i]; {
 	case t.kind == dash:

@@ -14,9 +14,9 @@ type Kind uint8
 
 const (
 	Null   Kind = iota // nothing written, as after "key:"
-	Scalar             // Value
-	Map                // Fields
-	List               // Items
+	Scalar             // text, in Value
+	Map                // with Fields
+	List               // with Items
 )
 
 // Node is a value, or a key, where it stands in the file.
@@ -35,7 +35,7 @@ type Node struct {
 // Field is an entry of a map.
 type Field struct{ Key, Value *Node }
 
-// What says what a node is, for messages.
+// What describes n for messages: "the value …", "a map", "a list" or "nothing".
 func (n *Node) What() string {
 	switch n.Kind {
 	case Scalar:
@@ -48,7 +48,8 @@ func (n *Node) What() string {
 	return "nothing"
 }
 
-// Plain returns n as maps, lists and whatever leaf makes of scalars and of nothing.
+// Plain returns n as nested map[string]any and []any, with the result of leaf for each
+// Scalar and Null.
 func (n *Node) Plain(leaf func(*Node) any) any {
 	switch n.Kind {
 	case Map:

@@ -1,7 +1,8 @@
 package yamltree
 
-// outline is what maps and lists, outside of braces and brackets, a token is
-// inside of, by the columns of their keys and dashes.
+// outline is the columns of the maps and lists that a token is in, from the outermost
+// to the innermost, not counting those in braces and brackets. The column of a map is
+// that of its keys, the column of a list that of its dashes.
 type outline []column
 
 type column struct {
@@ -9,7 +10,8 @@ type column struct {
 	list bool
 }
 
-// enter moves on to a key or dash.
+// enter moves on to t, a key or dash: it leaves the maps and lists that end before t,
+// and adds the one that t begins, if it begins one.
 func (o *outline) enter(t token) {
 	list := t.kind == dash
 	for c := o.top(); c.col > t.col || c.col == t.col && c.list && !list; c = o.top() {
@@ -20,6 +22,7 @@ func (o *outline) enter(t token) {
 	}
 }
 
+// top returns the innermost column, or the zero column if there is none.
 func (o *outline) top() column {
 	if len(*o) == 0 {
 		return column{}
@@ -27,13 +30,13 @@ func (o *outline) top() column {
 	return (*o)[len(*o)-1]
 }
 
-// isKey reports whether token i is a key outside of braces.
+// isKey reports whether token i is a key outside of braces and brackets.
 func (s *scanner) isKey(i int) bool {
 	t := s.tokens[i]
 	return !t.flow && t.kind == word && i+1 < len(s.tokens) && s.tokens[i+1].kind == colon
 }
 
-// begins reports whether token i is a key or dash outside of braces.
+// begins reports whether token i is a dash, or a key outside of braces and brackets.
 func (s *scanner) begins(i int) bool {
 	return s.tokens[i].kind == dash || s.isKey(i)
 }

@@ -2,9 +2,10 @@ package yamltree
 
 import "tidegate.dev/tidegate/internal/lang/diag"
 
-// Parse reads one YAML document. The root is nil where its shape is unclear;
-// where a problem leaves the shape clear, such as a value that wants quotes,
-// there are both, so that the caller can go on looking for problems.
+// Parse reads one YAML document. The root is nil if the document is empty or its
+// shape is unclear. If a problem leaves the shape clear, such as a value that needs
+// quotes, Parse returns both a root and problems, so that the caller can look for more
+// problems.
 func Parse(file string, src []byte) (*Node, diag.List) {
 	lines, text, bad := decode(file, src)
 	if bad != nil {
@@ -16,7 +17,8 @@ func Parse(file string, src []byte) (*Node, diag.List) {
 	return root, s.problems
 }
 
-// tree is nil when there is nothing to make one of, with a problem that says so.
+// tree returns the root of the document. It returns nil if there are no tokens or the
+// shape is unclear; then there is a problem that says so.
 func (s *scanner) tree() *Node {
 	if s.broken {
 		return nil

@@ -7,9 +7,9 @@ import (
 	"tidegate.dev/tidegate/internal/lang/diag"
 )
 
-// scanner cuts a file into tokens and tells what is wrong on one line, or inside of { }
-// and [ ], with what to write instead. How lines belong together by their indentation is
-// the builder's.
+// scanner cuts a file into tokens and reports what is wrong on one line, or inside of
+// { } and [ ], with what to write instead. The builder finds out from their indentation
+// which lines belong together.
 type scanner struct {
 	file     string
 	lines    diag.Lines
@@ -26,13 +26,15 @@ type scanner struct {
 	flow    []level         // the { and [ that are open
 	began   bool            // --- was seen
 	tabs    []place         // in the indentation, one for each line
-	anchors map[string]bool // that were refused
+	anchors map[string]bool // names of the anchors that were refused
 }
 
-// maxProblems is how many are told. When there are as many, most follow from
-// others.
+// maxProblems is how many problems are reported. If there are that many, most follow
+// from others.
 const maxProblems = 100
 
+// scan returns a scanner that has read all lines of a file, or those up to the last
+// problem that is reported.
 func scan(file string, lines diag.Lines, text [][]rune) *scanner {
 	s := &scanner{file: file, lines: lines, text: text, parent: -1, anchors: make(map[string]bool)}
 	n := 0
@@ -61,10 +63,11 @@ func (s *scanner) fail(at place, message, hint string) {
 	s.refuse(at, message, hint)
 }
 
-// here is the place of the next n characters.
+// here returns the place of the next n characters.
 func (s *scanner) here(n int) place { return place{s.line + 1, s.col + 1, n} }
 
-// peek returns the character i behind the next, 0 behind the end of the line.
+// peek returns the character that is i after the next one, so peek(0) is the next; 0
+// means that the line has ended.
 func (s *scanner) peek(i int) rune {
 	if line := s.text[s.line]; s.col+i < len(line) {
 		return line[s.col+i]
@@ -72,7 +75,7 @@ func (s *scanner) peek(i int) rune {
 	return 0
 }
 
-// take makes a token of the next n characters.
+// take makes a token of kind k from the next n characters, and goes past them.
 func (s *scanner) take(k kind, n int) {
 	s.tokens = append(s.tokens, token{kind: k, flow: len(s.flow) > 0, place: s.here(n)})
 	s.col += n
@@ -92,7 +95,8 @@ func (s *scanner) skipLine() { s.col = len(s.text[s.line]) }
 
 func blank(r rune) bool { return r == ' ' || r == '\t' }
 
-// ends reports whether r may follow a sign such as - or : that stands alone.
+// ends reports whether r, the character after a sign such as - or :, shows that the
+// sign stands alone: r is a blank, or 0 for the end of the line.
 func ends(r rune) bool { return r == 0 || blank(r) }
 
 func (s *scanner) skipBlanks() {
@@ -101,7 +105,7 @@ func (s *scanner) skipBlanks() {
 	}
 }
 
-// atEnd reports whether only a comment is left of the line.
+// atEnd reports whether nothing is left of the line, or what may be a comment.
 func (s *scanner) atEnd() bool {
 	return s.peek(0) == 0 || s.peek(0) == '#'
 }
@@ -120,7 +124,8 @@ func (s *scanner) indentation(line int) (n int, content bool) {
 	return n, i < len(text) && text[i] != '#'
 }
 
-// noTab notes a tab that stands where spaces say what belongs to what.
+// noTab notes the next character if it is a tab, at most once per line. It is called
+// where indentation says what belongs to what, so the shape is unclear then.
 func (s *scanner) noTab() {
 	if n := len(s.tabs); s.peek(0) == '\t' && (n == 0 || s.tabs[n-1].line != s.line+1) {
 		s.tabs = append(s.tabs, s.here(1))
@@ -128,9 +133,9 @@ func (s *scanner) noTab() {
 	}
 }
 
-// tellTabs makes one problem of all tabs, as most files have them on every line
-// or on none, and takes back what was found below the first: most follows from
-// them.
+// tellTabs reports all tabs that noTab noted as one problem, as most files have them on
+// every line or on none. It takes back the problems from the line of the first tab on:
+// most follow from the tabs.
 func (s *scanner) tellTabs() {
 	if len(s.tabs) == 0 {
 		return

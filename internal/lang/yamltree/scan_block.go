@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// block reads a scalar that | or > begins, and goes to the line below it.
+// block reads a scalar that begins with | or >; folded means that it is >. It always
+// returns true: it goes on to the beginning of the line below the scalar.
 func (s *scanner) block(folded bool) (lineBegins bool) {
 	at := s.here(1)
 	digit, chomp := 0, rune(0)
@@ -33,8 +34,8 @@ func (s *scanner) block(folded bool) (lineBegins bool) {
 }
 
 // blockLines takes the lines of a block scalar, with their ends and without
-// their indentation: that of the first line which is not empty, or as many
-// spaces as digit says.
+// their indentation. That is the indentation of the first line which is not empty, or,
+// if digit is not 0, digit spaces more than that of the key or dash.
 func (s *scanner) blockLines(digit int) []string {
 	var lines []string
 	depth := 0
@@ -71,12 +72,12 @@ func (s *scanner) blockLines(digit int) []string {
 // blockText joins the lines of a block scalar, each with its end where the file
 // has one. When folded, the end between two lines is a space, unless there are
 // empty lines between them or one is indented deeper. chomp is '-' for no end
-// behind the last line, '+' for all ends and 0 for one.
+// after the last line, '+' for all ends and 0 for one.
 func blockText(lines []string, folded bool, chomp rune) string {
 	var b strings.Builder
-	end := ""         // of the line before
-	empty := 0        // lines since then
-	indented := false // the line before
+	end := ""         // of the last line that is not empty
+	empty := 0        // how many empty lines follow that
+	indented := false // that line was indented deeper
 	for _, line := range lines {
 		text := strings.TrimSuffix(line, "\n")
 		if text == "" {

@@ -57,7 +57,8 @@ func (s *scanner) collection() (lineBegins bool) {
 }
 
 // nextFlowLine goes to the next line that has something on it, and reports
-// whether that can still be inside of what is open.
+// whether that can still be inside of the { or [ that is open, or close it. If not, it
+// stops at the beginning of that line.
 func (s *scanner) nextFlowLine() bool {
 	for s.nextLine(); s.line < len(s.text); s.nextLine() {
 		indent, content := s.indentation(s.line)
@@ -89,7 +90,7 @@ func (s *scanner) open() {
 }
 
 // flowToken reads what comes next inside of { } or [ ]. It reports whether it
-// went on to the beginning of a line, having given up.
+// gave up, at the beginning of a line.
 func (s *scanner) flowToken() (lineBegins bool) {
 	l := &s.flow[len(s.flow)-1]
 	switch c := s.peek(0); {
@@ -117,8 +118,8 @@ func (s *scanner) flowToken() (lineBegins bool) {
 	return false
 }
 
-// separate is called before a value: it moves the entry on, and puts in the
-// comma where one is missing.
+// separate updates l for a key or value that comes next. If the comma before it is
+// missing, separate reports that and inserts the token.
 func (s *scanner) separate(l *level) {
 	switch {
 	case l.has == nothing:
@@ -143,6 +144,7 @@ func (s *scanner) isFlowColon() bool {
 	return ends(next) || flowSign(next) || json
 }
 
+// flowColon takes the colon of an entry of l, and fails if it does not belong there.
 func (s *scanner) flowColon(l *level) {
 	switch key := s.last(); {
 	case l.list:
@@ -187,7 +189,7 @@ func (s *scanner) close(c rune) {
 	s.flow = s.flow[:len(s.flow)-1]
 }
 
-// endEntry tells about an entry of a map that has no colon.
+// endEntry fails if the entry of l that ends here is in a map and has no colon.
 func (s *scanner) endEntry(l *level) {
 	if l.list || l.has != entry {
 		return

@@ -30,7 +30,7 @@ func (s *scanner) blockLine() {
 }
 
 // enter sets the parent for what begins on this line. It reports whether the
-// line can only be a key: nothing above it waits for a value.
+// line can only begin with a key or a dash, as nothing above it waits for a value.
 func (s *scanner) enter() (lone bool) {
 	last := s.last()
 	switch {
@@ -46,7 +46,8 @@ func (s *scanner) enter() (lone bool) {
 	return false
 }
 
-// dash takes the sign of a list item.
+// dash takes the dash of a list item and the blanks after it, and reports whether there
+// was one.
 func (s *scanner) dash() bool {
 	if s.peek(0) != '-' || !ends(s.peek(1)) {
 		return false
@@ -68,7 +69,8 @@ func (s *scanner) dash() bool {
 	return true
 }
 
-// entry reads `key: value`, `key:` or a value.
+// entry reads `key: value`, `key:` or a value, and goes to the line below it. lone means
+// that a value alone is a mistake there.
 func (s *scanner) entry(lone bool) {
 	key, first := s.col, len(s.tokens)
 	lineBegins := s.value(true)
@@ -97,7 +99,7 @@ func (s *scanner) entry(lone bool) {
 	}
 }
 
-// checkKey tells when what was read since token first cannot be a key.
+// checkKey fails if the tokens from index first on cannot be a key.
 func (s *scanner) checkKey(first int) {
 	switch key := s.last(); {
 	case len(s.tokens) == first:
@@ -111,7 +113,7 @@ func (s *scanner) checkKey(first int) {
 	}
 }
 
-// notKey tells about a value that stands where only a key can.
+// notKey fails because t is a value where only a key can be.
 func (s *scanner) notKey(t token) {
 	if t.kind != word {
 		s.fail(t.place, "a value without a key", "write `key: value`")
@@ -121,8 +123,8 @@ func (s *scanner) notKey(t token) {
 		colonHint(t.text, "write `key: value`, or quote the text if it belongs to the value above"))
 }
 
-// endLine goes to the next line. It reports whether nothing but a comment was
-// left on this one, and tells when not.
+// endLine goes to the next line. It returns false, and fails, if something other than
+// a comment was left on this one.
 func (s *scanner) endLine() bool {
 	s.skipBlanks()
 	ok := s.atEnd() && (s.peek(0) == 0 || blank(s.text[s.line][s.col-1]))
@@ -134,6 +136,7 @@ func (s *scanner) endLine() bool {
 	return ok
 }
 
+// afterValue returns the hint for text that follows a value on its line.
 func (s *scanner) afterValue() string {
 	switch last := s.last(); {
 	case s.peek(0) == ':':
@@ -146,7 +149,8 @@ func (s *scanner) afterValue() string {
 	return "quote the whole value if it is text"
 }
 
-// marker handles the lines that begin or end a document.
+// marker handles a line that begins or ends a document, or has a directive, and reports
+// whether this is one.
 func (s *scanner) marker() bool {
 	switch {
 	case s.isMarker(s.line, "---"):
@@ -177,13 +181,14 @@ func (s *scanner) marker() bool {
 	return true
 }
 
-// isMarker reports whether a line begins with --- or ..., which end everything.
+// isMarker reports whether a line begins with mark, which is --- or ...; such a line
+// ends every value above it.
 func (s *scanner) isMarker(line int, mark string) bool {
 	text := s.text[line]
 	return len(text) >= 3 && string(text[:3]) == mark && (len(text) == 3 || blank(text[3]))
 }
 
-// another tells about a second document and leaves it unread.
+// another reports a second document, and leaves it unread.
 func (s *scanner) another() {
 	s.refuse(s.here(min(3, len(s.text[s.line])-s.col)), "a second document begins here", "one file is one document: put it into a file of its own")
 	s.line = len(s.text)

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// plain reads a scalar that has no quotes.
+// plain reads a scalar that has no quotes. mayBeKey is false after the colon of a key.
 func (s *scanner) plain(mayBeKey bool) {
 	at := s.here(0)
 	if n := s.address(); n > 0 {
@@ -23,7 +23,7 @@ func (s *scanner) plain(mayBeKey bool) {
 	}
 }
 
-// addWord makes a word of the next n characters.
+// addWord makes a word of the next n characters, which begin at at, and goes past them.
 func (s *scanner) addWord(at place, n int) {
 	at.len = n
 	text := string(s.text[s.line][s.col : s.col+n])
@@ -32,7 +32,8 @@ func (s *scanner) addWord(at place, n int) {
 }
 
 // run returns the length of the plain text that begins here, on this line, and
-// what ends it: a colon, a comment, a sign of the collection around it, or 0.
+// the character that ends it: a colon, the # of a comment, a sign of the collection
+// around it, or 0 for the end of the line.
 func (s *scanner) run() (n int, stop rune) {
 	inFlow := len(s.flow) > 0
 	i := 0
@@ -92,7 +93,7 @@ func (s *scanner) continuePlain(mayBeKey bool) {
 	s.tokens[w].text, s.tokens[w].endLine = text.String(), s.line+1
 }
 
-// fold is what stands for n ends of lines inside of a scalar.
+// fold returns what n ends of lines in a row become inside of a scalar.
 func fold(n int) string {
 	if n == 1 {
 		return " "
@@ -100,8 +101,8 @@ func fold(n int) string {
 	return strings.Repeat("\n", n-1)
 }
 
-// misplaced tells about a key or list item that is indented below a value, and
-// so would be more of its text. n is the length of its plain text.
+// misplaced fails because a key or list item is here, indented below the word above, and
+// so would be more of the text of that word. n is the length of its own plain text.
 func (s *scanner) misplaced(above token, n int, mayBeKey bool) {
 	what := "a list item"
 	if s.peek(0) != '-' {
@@ -115,8 +116,8 @@ func (s *scanner) misplaced(above token, n int, mayBeKey bool) {
 		"indent it like the line it belongs to")
 }
 
-// secondColon tells about `key: a: b`, and returns the length of the value up to
-// the end of the line.
+// secondColon refuses `key: a: b`, where n is the length of a, and returns the length of
+// the value up to the end of the line.
 func (s *scanner) secondColon(n int) int {
 	rest := s.text[s.line][s.col:]
 	for i := 1; i < len(rest); i++ {

@@ -13,7 +13,7 @@ func (s *scanner) quoted(q rune) (lineBegins bool) {
 	at := s.here(0)
 	s.col++
 	var text []rune
-	minLen := 0 // what is before this was escaped, and so is not trimmed
+	minLen := 0 // blanks before this index are not trimmed: they were escaped, or are on a line above
 	for {
 		switch c := s.peek(0); {
 		case c == 0:
@@ -39,6 +39,7 @@ func (s *scanner) quoted(q rune) (lineBegins bool) {
 	}
 }
 
+// addQuoted adds the scalar that began at at and ends here.
 func (s *scanner) addQuoted(at place, text []rune) {
 	end := s.col
 	if s.line+1 != at.line {
@@ -51,8 +52,9 @@ func (s *scanner) addQuoted(at place, text []rune) {
 	})
 }
 
-// foldQuoted goes over the end of a line. It reports false when the lines below
-// cannot belong to the scalar.
+// foldQuoted goes over the end of a line. It trims the blanks at the end of text from
+// index minLen on, and appends what the end of the line stands for. It returns false if
+// the next line with text cannot belong to the scalar, or there is none.
 func (s *scanner) foldQuoted(text *[]rune, minLen int) bool {
 	escaped := s.col > len(s.text[s.line]) // by a backslash, see escape
 	if !escaped {
@@ -77,14 +79,14 @@ func (s *scanner) foldQuoted(text *[]rune, minLen int) bool {
 	return false
 }
 
-// notClosed tells about a quote that no other follows, and goes on with the line
+// notClosed fails because the quote q at at is not closed, and goes back to the line
 // below it.
 func (s *scanner) notClosed(at place, q rune) {
 	s.fail(at, fmt.Sprintf("the quote %c is not closed", q), fmt.Sprintf("write %c behind the text; further lines of it are indented deeper than its key", q))
 	s.line, s.col = at.line, 0 // at counts from 1: this is the next one
 }
 
-// escapes are those of one letter.
+// escapes are what a backslash and one more character stand for.
 var escapes = map[rune]rune{
 	'0': 0, 'a': '\a', 'b': '\b', 't': '\t', '\t': '\t', 'n': '\n', 'v': '\v', 'f': '\f', 'r': '\r', 'e': 0x1b,
 	' ': ' ', '"': '"', '/': '/', '\\': '\\', 'N': 0x85, '_': 0xa0, 'L': 0x2028, 'P': 0x2029,
@@ -94,7 +96,7 @@ var escapes = map[rune]rune{
 func (s *scanner) escape(text []rune) []rune {
 	c := s.peek(1)
 	if c == 0 {
-		s.col += 2 // behind the end of the line: foldQuoted adds nothing
+		s.col += 2 // beyond the end of the line: foldQuoted adds nothing
 		return text
 	}
 	if r, ok := escapes[c]; ok {
@@ -122,7 +124,8 @@ func (s *scanner) escape(text []rune) []rune {
 	return append(text, r)
 }
 
-// hex reads n hexadecimal digits that begin i behind the next character.
+// hex reads n hexadecimal digits that begin i characters after the next one. It returns
+// false if there are fewer.
 func (s *scanner) hex(i, n int) (rune, bool) {
 	line := s.text[s.line]
 	from := s.col + i

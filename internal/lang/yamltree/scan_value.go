@@ -1,7 +1,8 @@
 package yamltree
 
-// value reads a scalar, or what is in { } or [ ]; a key is told from a value by
-// the caller. It reports whether it went on to the beginning of a line.
+// value reads a scalar, or what is in { } or [ ]. If mayBeKey, that may turn out to be
+// a key: the caller looks for the colon. value reports whether it stopped at the
+// beginning of a line.
 func (s *scanner) value(mayBeKey bool) (lineBegins bool) {
 	s.properties()
 	switch c := s.peek(0); {
@@ -26,7 +27,7 @@ func (s *scanner) value(mayBeKey bool) (lineBegins bool) {
 	return false
 }
 
-// properties refuses anchors and tags, and goes on behind them.
+// properties refuses anchors and tags, and goes past them.
 func (s *scanner) properties() {
 	for {
 		c := s.peek(0)

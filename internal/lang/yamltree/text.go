@@ -13,8 +13,8 @@ import (
 // what anybody writes by hand.
 const MaxSize = 1 << 20
 
-// decode returns the lines of src and the characters of each, or why it is not
-// text.
+// decode returns the lines of src and the characters of each, or a problem if src is
+// too large or not text.
 func decode(file string, src []byte) (diag.Lines, [][]rune, *diag.Problem) {
 	start := diag.Pos{File: file, Line: 1, Col: 1, Len: 1}
 	switch {
@@ -47,7 +47,8 @@ func decode(file string, src []byte) (diag.Lines, [][]rune, *diag.Problem) {
 	return lines, text, nil
 }
 
-// notText says which character of line is none, by its index, and why.
+// notText returns the index of the first character of line that YAML does not allow, why
+// it does not, and what to do. why is "" if all are allowed.
 func notText(line string) (col int, why, hint string) {
 	for i, r := range line {
 		if r == utf8.RuneError && !strings.HasPrefix(line[i:], string(utf8.RuneError)) {
@@ -61,7 +62,8 @@ func notText(line string) (col int, why, hint string) {
 	return 0, "", ""
 }
 
-// unprintable says why YAML does not have r, "" when it does.
+// unprintable returns why YAML does not allow r, and what to do. why is "" if r is
+// allowed.
 func unprintable(r rune) (why, hint string) {
 	switch {
 	case r == '\t' || r >= ' ' && r <= '~' || r == 0x85 || r >= 0xa0 && r < 0xfeff || r > 0xfeff:

@@ -2,9 +2,10 @@ package yamltree
 
 import "fmt"
 
-// unique tells about keys that a map has twice, and keeps the first.
+// unique refuses keys that a map has twice, in n and everything below it, and keeps the
+// first field of each.
 func (s *scanner) unique(n *Node) {
-	var first map[string]int // its line, where there are many
+	var first map[string]int // the line of each key; nil if n has few fields
 	if len(n.Fields) > fewFields {
 		first = make(map[string]int, len(n.Fields))
 	}
@@ -31,7 +32,7 @@ func (s *scanner) unique(n *Node) {
 	}
 }
 
-// fewFields are compared one by one faster than hashed.
+// fewFields is up to how many fields comparing one by one is faster than hashing.
 const fewFields = 16
 
 // lineOf returns the line of the field with that key.

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// shorten makes text fit into a message.
+// shorten cuts text to its first line and to 40 characters, for a message.
 func shorten(text string) string {
 	const most = 40
 	if line, _, more := strings.Cut(text, "\n"); more {
@@ -17,7 +17,8 @@ func shorten(text string) string {
 	return text
 }
 
-// quote writes text as YAML that reads as it looks.
+// quote returns text in quotes, as YAML that reads as it looks, for a hint. Text longer
+// than 200 characters is cut.
 func quote(text string) string {
 	const most = 200
 	if r := []rune(text); len(r) > most {
@@ -29,7 +30,8 @@ func quote(text string) string {
 	return `"` + text + `"`
 }
 
-// colonHint is the advice for text that should have been `key: value` or `- item`.
+// colonHint returns the advice for text such as `key:value` or `-item`, where a space is
+// missing, and otherwise for any other text.
 func colonHint(text, otherwise string) string {
 	if key, value, found := strings.Cut(text, ":"); found && key != "" && value != "" {
 		return fmt.Sprintf("write a space after the colon: `%s: %s`", shorten(key), shorten(value))
