@@ -78,7 +78,10 @@ func (c *conn) settlePending() {
 func (c *conn) takeInOrder(i int) {
 	defer func() { // as in serve, which does not see this goroutine
 		if v := recover(); v != nil {
-			c.pending[i].err = fmt.Errorf("panic: %v", v)
+			for more := true; more; more = i != 0 { // those behind it are not asked about either
+				c.pending[i].err = fmt.Errorf("panic: %v", v)
+				i = c.pending[i].next
+			}
 			c.srv.report(fmt.Errorf("resp: panic in CL.THROTTLE: %v\n%s", v, debug.Stack()))
 		}
 	}()

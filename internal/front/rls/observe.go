@@ -23,7 +23,7 @@ func (s *Server) observe(c *call) {
 		}
 		switch {
 		case d.rule.Shadow:
-			if s.o.Shadowed != nil {
+			if s.o.Shadowed != nil && d.decision.Limit != nil { // nil if the client left before the store was asked
 				s.o.Shadowed(d.decision.Limit, d.over)
 			}
 		case s.o.Counted == nil:
