@@ -5,7 +5,7 @@ import "net/http"
 // need is the role that a request needs: reads for GET and HEAD, writes for the rest.
 type need struct{ reads, writes Role }
 
-// only is the same role for every method.
+// only returns a need for the same role whatever the method is.
 func only(role Role) need { return need{role, role} }
 
 func (n need) of(r *http.Request) Role {

@@ -190,7 +190,7 @@ func (s *server) awaitRules(ctx context.Context, layer, hash string) {
 	}
 }
 
-// noted reports whether the history has the rules in force.
+// noted reports whether the history has the rules in force, or there is no history.
 func (s *server) noted(ctx context.Context) bool {
 	if s.History == nil {
 		return true

@@ -62,7 +62,8 @@ func (s *server) countersUnder(ctx context.Context, live *rules.Live, q Question
 	return f.found
 }
 
-// wouldHold says where a measure would not be in force within a second.
+// wouldHold says, in words, on which instances a measure would be in force within a second, and which
+// would get it later.
 func (s *server) wouldHold(ctx context.Context) string {
 	if s.Fleet == nil {
 		return "would hold on this instance, which is the only one"

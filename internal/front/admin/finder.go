@@ -15,9 +15,11 @@ type finder struct {
 	live     *rules.Live
 	found    []Counter
 	measures []rules.Measure // that match the callers in question
-	why      string          // the named rule does not exist
+	why      string          // why the named rule counts nothing; "" if that is not known
 }
 
+// run finds the counters. It returns an error if the URL is not one, or if the named rule counts
+// nothing.
 func (f *finder) run() error {
 	if f.question.URL != "" {
 		r, err := f.question.request()
@@ -38,9 +40,9 @@ func (f *finder) run() error {
 	return nil
 }
 
-// sampleAll explains made-up requests for each rule in question. There may be thousands of rules,
-// so a request is explained for its own rule alone, but a request that many rules share for all at
-// once.
+// sampleAll explains made-up requests for each rule in question. There may be thousands of rules, so
+// a request is explained for its own rule alone; if many rules share its pattern, it is explained
+// once, for all rules.
 func (f *finder) sampleAll() {
 	set := f.live.Set()
 	names := set.Rules()

@@ -105,7 +105,8 @@ func both(reads, writes http.Handler) http.Handler {
 	})
 }
 
-// posted returns the problem of a request that should be a POST of JSON.
+// posted returns a problem if the request is not a POST of JSON, and nil if it is. It bounds the body
+// to limit bytes.
 func posted(w http.ResponseWriter, r *http.Request, limit int64) *Problem {
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", "POST")

@@ -10,11 +10,12 @@ import (
 	"tidegate.dev/tidegate/rules/source"
 )
 
-// History has the rule sets that were in force, with the time since when in At.
+// History has the rule sets that were in force. At is when a set came into force.
 type History interface {
 	// History returns those that are kept, the newest first. With an error, it may lack some.
 	History(context.Context) ([]source.Edition, error)
-	// Get returns one by its hash or how that begins.
+	// Get returns the set whose hash is, or begins with, hash. The error is [source.ErrNoRevision] if
+	// there is none.
 	Get(ctx context.Context, hash string) (*source.Bundle, error)
 }
 
@@ -25,7 +26,7 @@ type PastRules struct {
 	Incomplete string `json:"incomplete,omitempty"`
 }
 
-// PastSet is one of them.
+// PastSet is a rule set that was in force.
 type PastSet struct {
 	Hash     string    `json:"hash"`
 	Revision string    `json:"revision,omitempty"` // what its source calls it
@@ -35,7 +36,7 @@ type PastSet struct {
 	InForce  bool      `json:"in_force,omitempty"` // on the instance that answers
 }
 
-// PastFiles are the files of one of them.
+// PastFiles is a rule set that was in force, with its files.
 type PastFiles struct {
 	PastSet
 	Main   string            `json:"main,omitempty"` // the file to begin with; "" means all at the top

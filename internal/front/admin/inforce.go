@@ -175,7 +175,7 @@ func (s *server) askInForce(ctx context.Context) []InForce {
 		own.Bound()
 		return []InForce{own}
 	}
-	answers, missing, _ := s.Board.Ask(ctx, RulesTopic, nil) // who is missing says it as well
+	answers, missing, _ := s.Board.Ask(ctx, RulesTopic, nil) // missing lists those without an answer
 	self := own.ID
 	var all []InForce
 	for node, text := range answers {

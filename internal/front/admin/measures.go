@@ -61,7 +61,7 @@ type Effect struct {
 	Holds string `json:"holds,omitempty"`
 }
 
-// measures lists what is in force.
+// measures lists the ordered measures, or those that a search finds.
 func (s *server) measures(r *http.Request) (any, error) {
 	if err := known(r.URL.Query(), "search"); err != nil {
 		return nil, err
@@ -69,7 +69,8 @@ func (s *server) measures(r *http.Request) (any, error) {
 	return Measures{s.listMeasures(r.URL.Query().Get("search"))}, nil
 }
 
-// listMeasures returns those in force, or some of them.
+// listMeasures returns the ordered measures whose text contains search, in any case; all of them if
+// search is "".
 func (s *server) listMeasures(search string) []Ordered {
 	search = strings.ToLower(search)
 	all := []Ordered{}
@@ -88,7 +89,7 @@ func (s *server) listMeasures(search string) []Ordered {
 	return all
 }
 
-// ordered returns the measures in force, the oldest first.
+// ordered returns the measures on the board, the oldest first.
 func (s *server) ordered() (all []rules.Measure) {
 	if s.Board == nil {
 		return nil
@@ -161,7 +162,7 @@ func orderProblem(err error) error {
 	return problemf(http.StatusBadRequest, "This cannot be ordered: %v.", err)
 }
 
-// measure returns the measure that is ordered by an operator.
+// measure returns the measure that o orders; by is the name of the operator.
 func (o *Order) measure(now time.Time, by string) (rules.Measure, error) {
 	m := rules.Measure{Kind: o.Kind, As: oneSpelling(o.As), Rule: o.Rule, Limits: o.Limits, Reason: o.Reason, Message: o.Message, By: by, At: now.UTC().Truncate(time.Millisecond)}
 	if err := checkReason(o.Reason); err != nil {
@@ -182,6 +183,7 @@ func (o *Order) measure(now time.Time, by string) (rules.Measure, error) {
 // longest is how long a measure may last; to last longer, it must have no end.
 const longest = 10 * 365 * 24 * time.Hour
 
+// ends returns when the measure ends; the zero time means never.
 func (o *Order) ends(now time.Time) (time.Time, error) {
 	until := o.Until
 	switch {

@@ -12,7 +12,7 @@ import (
 	"tidegate.dev/tidegate/rules"
 )
 
-// OffendersTopic is the question about offenders that instances put to each other.
+// OffendersTopic is the topic with which instances ask each other for lists of offenders.
 const OffendersTopic = "offenders"
 
 // offenders answers who is limited most, over the whole fleet.
@@ -31,7 +31,7 @@ func (s *server) offenders(r *http.Request) (any, error) {
 	if s.Board == nil {
 		return s.listed(q, offenders.Merge(q, s.Offenders(q)))
 	}
-	answers, missing, _ := s.Board.Ask(r.Context(), OffendersTopic, question) // who is missing says it as well
+	answers, missing, _ := s.Board.Ask(r.Context(), OffendersTopic, question) // missing lists those without an answer
 	var reports []offenders.Report
 	for node, text := range answers {
 		var one offenders.Report

@@ -67,7 +67,7 @@ func (s *server) oneRule(r *http.Request) (any, error) {
 	return is, nil
 }
 
-// oneDomainRule shows a rule of a domain of Envoy; nil if there is none of that name.
+// oneDomainRule returns a rule of a domain of Envoy; nil if there is none of that name.
 func (s *server) oneDomainRule(set *rules.Set, name string) *OneRule {
 	found := domainRule(set, &source.Bundle{Files: s.filesInForce()}, name)
 	if found == nil {
@@ -88,7 +88,8 @@ func (s *server) oneDomainRule(set *rules.Set, name string) *OneRule {
 	return is
 }
 
-// filesInForce are the files of the rules in force, of all layers, as far as they are known.
+// filesInForce returns the files of the rules in force, of all layers; nil if they cannot be read. Of
+// files with the same name, it returns that of the last layer.
 func (s *server) filesInForce() map[string][]byte {
 	if s.Apply == nil {
 		return nil
@@ -106,7 +107,9 @@ func (s *server) filesInForce() map[string][]byte {
 	return all
 }
 
-// Editable returns a bundle as a layer that operators see.
+// Editable returns a bundle as a layer that operators see. In its Files, tabs are spaces, other
+// characters that cannot be printed are '?', and a text ends after maxRules bytes; its Bundle has the
+// files as they are.
 func Editable(name string, b *source.Bundle) EditableLayer {
 	l := EditableLayer{Name: name, Main: b.Main, Files: make(map[string]string, len(b.Files)), Bundle: b}
 	for file, text := range b.Files {

@@ -22,7 +22,8 @@ const (
 	Scrape
 	// View may read everything, and have rules validated and explained.
 	View
-	// Operate may reset, refund, ban, override, push the load signal and take profiles.
+	// Operate may reset, refund, ban, override, change deferred requests, push the load signal and
+	// take profiles.
 	Operate
 	// Rule may change the rules in force.
 	Rule
@@ -30,7 +31,7 @@ const (
 
 var roleNames = []string{"nobody", "scrape", "view", "operate", "rule"}
 
-// String is the word in files and settings.
+// String returns the word for the role in files and settings.
 func (r Role) String() string { return roleNames[r] }
 
 // ParseRole returns the role of a word; Nobody if there is none.

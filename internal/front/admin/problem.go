@@ -15,14 +15,14 @@ type Problem struct {
 	Detail string `json:"detail"` // a sentence for the operator
 }
 
-// Error is the sentence.
+// Error returns the Detail.
 func (p *Problem) Error() string { return p.Detail }
 
 func problemf(status int, format string, args ...any) *Problem {
 	return &Problem{"about:blank", http.StatusText(status), status, fmt.Sprintf(format, args...)}
 }
 
-// asProblem makes one of any error.
+// asProblem returns err as a Problem; an error of another type becomes one with status 500.
 func asProblem(err error) *Problem {
 	if p, ok := errors.AsType[*Problem](err); ok {
 		return p

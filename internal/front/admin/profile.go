@@ -10,8 +10,8 @@ import (
 // maxProfile bounds how long a profile may take: each of them slows the process down.
 const maxProfile = time.Minute
 
-// profiles serves profiles of the process with limits: one at a time that takes time, and two that
-// stop the world to count objects.
+// profiles serves profiles of the process. At most one that takes time runs at once, and at most two
+// of the others, which stop the world to count objects.
 type profiles struct {
 	timed, instant chan struct{}
 }
@@ -28,8 +28,8 @@ func (p *profiles) handler() http.Handler {
 	return mux
 }
 
-// bounded limits how long and how often f runs. Any profile takes time if two instants are
-// compared.
+// bounded limits how long f runs, and how many profiles run at once. With the parameter seconds, any
+// profile takes time: it compares two instants.
 func (p *profiles) bounded(f http.HandlerFunc, timed bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead { // a form could contain the seconds a second time

@@ -21,7 +21,7 @@ type Question struct {
 	As map[string]string `json:"as,omitempty"`
 }
 
-// Query is the question as the query of GET /keys: rule, method, url, and as=name=value
+// Query returns the question as the query of GET /keys: rule, method, url, and as=name=value
 // for each identity.
 func (q *Question) Query() url.Values {
 	v := url.Values{}

@@ -7,11 +7,11 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// maxRefundSteps bounds how often the store is asked for one counter: in an earlier part of a
-// window, each event counts for less than one.
+// maxRefundSteps bounds how often events of one counter are given back: an event in an earlier part
+// of a window counts for less than one, so the first step may not make enough room.
 const maxRefundSteps = 30
 
-// refundKeys returns used events to a caller.
+// refundKeys gives used events back to a caller.
 func (s *server) refundKeys(r *http.Request) (any, deed, error) {
 	var q Change
 	if err := decode(r, &q); err != nil {
@@ -102,9 +102,9 @@ func (s *server) refund(ctx context.Context, c *Counter, n int64) (given int64, 
 	return given, nil
 }
 
-// withDebts returns a limit of the same counter that is wide enough for what is used beyond
-// the limit, so that what remains says how much that is. A bucket of another size would be
-// converted, and needs none.
+// withDebts returns a limit of the same counter with three times the events, so that a peek also
+// shows what is used beyond l. It returns l if there is no such limit, or if l is exact: a bucket of
+// another size would be converted.
 func withDebts(l *tidegate.Limit) *tidegate.Limit {
 	if exact(l) {
 		return l
@@ -126,7 +126,7 @@ func (s *server) peekOne(ctx context.Context, look tidegate.Check) (tidegate.Dec
 	return d, err
 }
 
-// exact reports whether each refunded event becomes one that can be used.
+// exact reports whether each refunded event makes room for exactly one.
 func exact(l *tidegate.Limit) bool {
 	switch l.Algorithm {
 	case tidegate.SlidingLog, tidegate.SlidingWindow, tidegate.SubWindows:

@@ -223,7 +223,8 @@ func (s *server) explainThen(ctx context.Context, w *Why) {
 	w.Rule = ruleThen(set, bundle, &w.Refusal)
 }
 
-// bundleOf returns the files of the set whose hash begins with hash; nil if no sets are kept.
+// bundleOf returns the files of the set whose hash begins with hash; nil if no sets are kept, or if
+// hash is "".
 func (s *server) bundleOf(ctx context.Context, hash string) (*source.Bundle, error) {
 	if s.History == nil || hash == "" {
 		return nil, nil
@@ -272,7 +273,7 @@ func ruleThen(set *rules.Set, bundle *source.Bundle, r *RefusalOf) *WhyRule {
 	return w
 }
 
-// domainRule is a rule of a domain of Envoy; nil if there is none of that name.
+// domainRule returns a rule of a domain of Envoy; nil if there is none of that name.
 func domainRule(set *rules.Set, bundle *source.Bundle, name string) *WhyRule {
 	domains := set.Domains()
 	for _, domain := range domains.Domains() {

@@ -2,7 +2,7 @@ package admin
 
 import "strings"
 
-// listed is a, b and c.
+// listed returns words as in a sentence: a, b and c.
 func listed(words []string) string {
 	if n := len(words); n > 1 {
 		return strings.Join(words[:n-1], ", ") + " and " + words[n-1]

@@ -4,8 +4,8 @@
 //
 // A desk does not see how a request ends, and cannot delay one: what would wait in a queue is
 // refused with the wait as RetryAfter, and elastic limits stay at their nominal size. Until the
-// caller reports with its ticket, a request counts as if its outcome did, and costs what was
-// estimated.
+// caller reports with its ticket, a request is charged as if its outcome were one that counts, and
+// costs what was estimated.
 //
 // Start with [New].
 package desk
@@ -66,8 +66,8 @@ func Word(d *tidegate.Decision) string {
 	return "limited"
 }
 
-// Check decides and charges, for callers that will not report back: what counts by outcome counts,
-// estimates stay charged, and a slot is held until its lease ends.
+// Check decides and charges, for callers that will not report back: charges that depend on the
+// outcome stay, estimates stay charged, and a slot is held until its lease ends.
 func (d *Desk) Check(ctx context.Context, r *tidegate.Request) tidegate.Decision {
 	r.Unattended = true
 	return d.gate.Decide(ctx, r)
@@ -113,7 +113,7 @@ func (d *Desk) Reserve(ctx context.Context, r *tidegate.Request) Answer {
 	return d.OpenPending(ctx, r)
 }
 
-// Peek returns what Check would, and charges nothing.
+// Peek returns the decision that Check would return, and charges nothing.
 func (d *Desk) Peek(ctx context.Context, r *tidegate.Request) tidegate.Decision {
 	r.Unattended = true
 	return d.gate.Peek(ctx, r)

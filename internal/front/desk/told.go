@@ -3,8 +3,8 @@ package desk
 import "tidegate.dev/tidegate"
 
 // Told returns what callers are told about the limit that decided: its rule and, if ok, its number
-// and what remains. For a ceiling or a block these are the numbers of the nominal limit; an access
-// rule has none, nor has a block without a nominal limit.
+// and what remains. For a ceiling or a block these are the numbers of the nominal limit. ok is false
+// for an access rule, for a block without a nominal limit, and if the store could not answer.
 func Told(d *tidegate.Decision) (rule string, limit, remaining int64, ok bool) {
 	l := d.Limit
 	if l == nil {

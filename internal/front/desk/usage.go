@@ -15,9 +15,9 @@ type Use struct {
 	Limit     *tidegate.Limit // as clients are told about it
 	Used      int64
 	Remaining int64
-	// RetryAfter is when the next request would pass; 0 means now.
+	// RetryAfter is after how long the next request would pass; 0 means now.
 	RetryAfter time.Duration
-	// ResetAfter is when nothing is used any more.
+	// ResetAfter is after how long nothing would be used any more.
 	ResetAfter time.Duration
 	// Blocked: the rule blocks the caller because of an earlier refusal.
 	Blocked bool

@@ -1,8 +1,8 @@
-// Package question is a request as somebody describes it who asks about it: a method, a
+// Package question has the request that a caller describes when it asks about one: a method, a
 // target, an address, headers, identities by name. Front ends that are asked in some
 // protocol fill in a Question and get the request that a gate decides.
 //
-// Whoever asks is believed: what As names goes before whatever would be found otherwise,
+// The caller is believed: an identity in As takes precedence over one found in the request,
 // and headers count as those of a trusted proxy. The target is the client's own word, so it
 // passes the same inspection as at the gateway.
 //
@@ -22,7 +22,7 @@ import (
 	"tidegate.dev/tidegate/internal/front/strict"
 )
 
-// Bounds of a question; whoever reads one holds it to them.
+// Bounds of a question. Front ends that read one enforce them.
 const (
 	MaxTarget  = 8 << 10
 	MaxHeaders = 128
@@ -30,7 +30,7 @@ const (
 	MaxBody    = 64 << 10
 )
 
-// Question is a request as it was described. It is used again after Reset.
+// Question is a request as it was described. It can be reused after Reset.
 type Question struct {
 	Method  string // "" means GET
 	Host    string // "" means that nobody said
@@ -39,13 +39,13 @@ type Question struct {
 	Headers []Pair
 	Body    string // JSON, unless a header Content-Type says otherwise
 	Cost    int64  // 0 means 1
-	As      []Pair // identities by the names of the rules; ip goes before IP
-	Report  bool   // whoever asks will report how the request ended
+	As      []Pair // identities by the names of the rules; ip takes precedence over IP
+	Report  bool   // the caller will report how the request ended
 
 	request tidegate.Request
 	url     url.URL
 	http    http.Request // what strict inspects, and values are read from
-	ip      string       // of As or IP
+	ip      string       // ip of As, else IP
 	addr    netip.Addr
 	values  tidegate.Values // nil until somebody asks for more than the address
 }
@@ -70,8 +70,8 @@ func (q *Question) Reset() {
 	}
 }
 
-// Request returns what a gate is asked. The problem is why the gateway would not pass such a
-// request on, whatever the rules say; the error is a mistake of who describes it. The request
+// Request returns the request for a gate. The problem says why the gateway would not pass such a
+// request on, whatever the rules say; the error is a mistake in the description. The request
 // refers to q.
 func (q *Question) Request(paths strict.Paths) (*tidegate.Request, *strict.Problem, error) {
 	if err := q.findAddress(); err != nil {
@@ -97,7 +97,7 @@ func (q *Question) Request(paths strict.Paths) (*tidegate.Request, *strict.Probl
 	return r, nil, nil
 }
 
-// Refused describes q, which is not put to the rules, for a log.
+// Refused describes q for a log, after Request has returned a problem.
 func (q *Question) Refused(reason string) strict.Refused {
 	path, _, _ := strings.Cut(cmp.Or(q.Target, "/"), "?") // a query may have secrets
 	return strict.Refused{Client: q.addr, Method: cmp.Or(q.Method, http.MethodGet), Host: q.Host, Path: path[:min(len(path), MaxTarget)], Reason: reason}
@@ -131,7 +131,7 @@ func (q *Question) inspect(target string, paths strict.Paths) *strict.Problem {
 
 var otherHost = &strict.Problem{Status: http.StatusBadRequest, Detail: "The request names two hosts."}
 
-// host is Host, or the header of that name.
+// host returns Host, or else the header of that name; a problem if they differ.
 func (q *Question) host() (string, *strict.Problem) {
 	host := q.Host
 	for i := range q.Headers {

@@ -11,7 +11,8 @@ import (
 	"tidegate.dev/tidegate/httplimit"
 )
 
-// Identity implements rules.Identified: "" is known to be missing.
+// Identity implements rules.Identified: an identity in As with the value "" is known to be missing, as
+// is ip without an address.
 func (q *Question) Identity(name string) (value string, known bool) {
 	if name == "ip" { // found by Value, so that prefixes hold
 		return "", !q.addr.IsValid()
@@ -19,8 +20,8 @@ func (q *Question) Identity(name string) (value string, known bool) {
 	return q.as(name)
 }
 
-// Value implements [tidegate.Values]. The address is at hand; for anything else the request
-// is made of the description first.
+// Value implements [tidegate.Values]. For values other than the address and identities, it makes
+// the request of the description first.
 func (q *Question) Value(name string) (string, bool) {
 	switch source, rest, _ := strings.Cut(name, " "); source {
 	case "ip":
@@ -40,7 +41,9 @@ func (q *Question) Value(name string) (string, bool) {
 	}
 }
 
-// network is the address by prefix lengths as in "/24 /48"; "" means "/32 /64".
+// network returns the network of the address, or the address itself if the prefix has all bits; ""
+// if the address is not known. bits are the prefix lengths for IPv4 and IPv6, as in "/24 /48"; ""
+// means "/32 /64".
 func (q *Question) network(bits string) string {
 	if !q.addr.IsValid() {
 		return ""
@@ -71,7 +74,7 @@ func (q *Question) network(bits string) string {
 // believing reads headers as those of a trusted proxy.
 var believing = httplimit.Options{ClientIP: httplimit.ClientIP{TrustPeer: func(*http.Request) bool { return true }}}
 
-// made returns the values of the request as it would have arrived.
+// made returns the values of the request as it would have arrived. It makes them once.
 func (q *Question) made() tidegate.Values {
 	if q.values != nil {
 		return q.values

@@ -163,7 +163,7 @@ func (a *acceptance) match() {
 	})
 }
 
-// bounds gives each key the share of the bytes that it has of the places.
+// bounds returns what the store may keep. A key gets the same share of the bytes as of the places.
 func (a *acceptance) bounds() Bounds {
 	share := float64(a.terms.PerKey) / float64(a.terms.Places)
 	least := float64(a.terms.MaxBody + 128<<10) // a request of the largest size always fits

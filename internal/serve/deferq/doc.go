@@ -43,7 +43,7 @@ const (
 	Queued  State = "queued"  // it was appended to the stream of the rule, for workers of the user's own
 )
 
-// Version of the record of an entry, in the file and in Redis.
+// Version is the version of the record of an entry, in the file and in Redis.
 const Version = 1
 
 // Entry is a request that is kept, and its outcome.
@@ -80,8 +80,9 @@ type Request struct {
 	Body   []byte      `json:"-"` // kept beside the record
 }
 
-// Check is a check of the deferring rule. It is charged if the rules in force no longer return it,
-// for example because a token has expired or the rule was removed.
+// Check is a check of the deferring rule. An attempt is charged for it if the rules in force no
+// longer return a check of the entry's line, for example because a token has expired or the rule was
+// removed.
 type Check struct {
 	Key  string        `json:"key"`
 	Spec tidegate.Spec `json:"spec"`
@@ -128,8 +129,8 @@ func idempotencyKey(id string) string {
 // overhead is about how many bytes a store needs per entry.
 const overhead = 512
 
-// size returns how many bytes the entry takes in a store. Encoding makes some characters six times
-// as long.
+// size returns about how many bytes the entry takes in a store. It encodes the entry, because
+// encoding makes some characters six times as long.
 func (e *Entry) size() int64 {
 	text, _ := encode(e) // an entry that cannot be written is not kept
 	return int64(overhead + len(text) + len(e.Request.Body))

@@ -229,8 +229,8 @@ func (f *File) check() error {
 	return err
 }
 
-// loaded adds an entry of the file to its line. The wall clock may have been changed meanwhile: no
-// entry waits longer than promised.
+// loaded adds an entry of the file to its line, or to those that have ended. The wall clock may have
+// been changed since it was written: no entry waits longer than promised.
 func (f *File) loaded(tx *bolt.Tx, seq uint64, e *Entry, now time.Time) {
 	e.Request.Body = tx.Bucket(bodyBucket).Get(key(seq)) // only for its size
 	it := newItem(e)

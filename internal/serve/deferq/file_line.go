@@ -19,7 +19,7 @@ func (f *File) append(l *line, it *item, now time.Time) {
 	}
 }
 
-// forget removes a line that is empty.
+// forget removes a line if it is empty.
 func (f *File) forget(l *line) {
 	if len(l.items) == 0 && l.pending == 0 && !l.taken {
 		f.remove(l)
@@ -107,7 +107,8 @@ func (f *File) leave(it *item) {
 	}
 }
 
-// makeRoom removes ended entries, the oldest first, until there is room for size more bytes.
+// makeRoom removes ended entries until there is room for size more bytes, or none is left: first done
+// ones, then dead ones, the oldest first.
 func (f *File) makeRoom(size int64) {
 	for f.bytes+size > f.o.Max {
 		switch {
@@ -121,7 +122,7 @@ func (f *File) makeRoom(size int64) {
 	}
 }
 
-// drop removes the first of the ended entries.
+// drop removes the first entry of a list of ended ones.
 func (f *File) drop(all *[]*item) {
 	it := (*all)[0]
 	*all = slices.Delete(*all, 0, 1)
@@ -144,7 +145,8 @@ func (f *File) purge() {
 	}
 }
 
-// Next implements Store. While ends cannot be written to disk, it returns no entries.
+// Next implements Store. While more than maxUnwritten changes are not written to disk, it returns no
+// entries.
 func (f *File) Next(ctx context.Context) (*Entry, error) {
 	for {
 		if f.w.unwritten() > maxUnwritten {
@@ -248,7 +250,7 @@ func (f *File) End(e *Entry) {
 // requests that are sent again if the process dies.
 const maxUnwritten = 256
 
-// end removes an item from its line.
+// end removes an item from its line. e is its end, which is written later.
 func (f *File) end(it *item, e *Entry) {
 	l := it.line
 	i := slices.Index(l.items, it)

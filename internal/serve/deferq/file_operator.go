@@ -29,7 +29,7 @@ func (f *File) Get(_ context.Context, id string) (e *Entry, before int, err erro
 	return e, before, err
 }
 
-// List implements Store. Entries come in the order of acceptance.
+// List implements Store. Entries come in the order in which they were appended to their lines.
 func (f *File) List(ctx context.Context, show func(*Entry) bool) error {
 	f.mu.Lock()
 	all := make([]*item, 0, len(f.byID))
@@ -82,7 +82,8 @@ func (f *File) Retry(ctx context.Context, id string, now time.Time) error {
 	return f.revive(ctx, it, now)
 }
 
-// revive appends a dead entry to its line.
+// revive appends a dead entry to its line. The error is ErrEnded if its request was removed, ErrBusy
+// if it was revived or dropped meanwhile.
 func (f *File) revive(ctx context.Context, it *item, now time.Time) error {
 	if err := f.w.flushed(ctx); err != nil { // wait until its end is recorded
 		return err

@@ -10,7 +10,8 @@ import (
 	bolt "go.etcd.io/bbolt"
 )
 
-// Buckets of the file. Keys are sequence numbers, in the order of acceptance.
+// Buckets of the file. Keys are sequence numbers, in the order of acceptance. A dead entry gets a new
+// number when it is revived.
 var (
 	metaBucket  = []byte("meta")
 	waitBucket  = []byte("waiting") // number → record
@@ -21,7 +22,8 @@ var (
 	buckets = [][]byte{metaBucket, waitBucket, bodyBucket, endedBucket}
 )
 
-// read returns the current entry of an item.
+// read returns the current entry of an item, with the body of its request if body is set; ErrNone if
+// it was removed.
 func (f *File) read(it *item, body bool) (e *Entry, err error) {
 	f.mu.Lock()
 	now := *it
@@ -75,7 +77,7 @@ func putRecord(tx *bolt.Tx, bucket []byte, seq uint64, e *Entry) error {
 	return tx.Bucket(bucket).Put(key(seq), raw)
 }
 
-// remove removes an entry that has ended.
+// remove removes an entry that has ended, and the body of its request.
 func remove(tx *bolt.Tx, seq uint64) error {
 	return errors.Join(tx.Bucket(endedBucket).Delete(key(seq)), tx.Bucket(bodyBucket).Delete(key(seq)))
 }

@@ -57,8 +57,8 @@ func sound(file *os.File, pageSize int) error {
 	return p.tree(root, 0)
 }
 
-// meta returns the roots of the current state: of the first two pages, the one with the higher
-// transaction number counts.
+// meta returns the pages of the root and of the free list. Of the first two pages that are not
+// damaged, the one with the higher transaction number has them.
 func (p *pages) meta() (root, free uint64, err error) {
 	const length = 64 // magic, version, page size, flags, root, sequence, free list, pages, transaction, checksum
 	last, found := uint64(0), false
@@ -90,7 +90,7 @@ type page struct {
 	count  int
 }
 
-// open reads the header of a page that was not visited before.
+// open reads the header of a page. It fails if the page was visited before.
 func (p *pages) open(id uint64) (page, error) {
 	if id < 2 || id >= p.all {
 		return page{}, fmt.Errorf("page %d is none of the %d pages", id, p.all)
@@ -164,7 +164,7 @@ func (p *pages) tree(id uint64, depth int) error {
 	return p.elements(id, g, depth)
 }
 
-// elements checks the elements of a page, or of one inside a page.
+// elements checks the elements of a page, or of a page inside a value of another.
 func (p *pages) elements(id uint64, g page, depth int) error {
 	if g.kind != branchPage && g.kind != leafPage || g.kind == branchPage && g.count == 0 {
 		return fmt.Errorf("page %d is of no kind that belongs there", id)

@@ -27,8 +27,8 @@ type Options struct {
 	// Rules are the rules in force, and Counters the counters that they use, without the [Layer].
 	Rules    tidegate.Matcher
 	Counters tidegate.Store
-	// Forgetful: the counters start empty. Kept requests then wait for as long as a limit looks
-	// back, so that it is never exceeded.
+	// Forgetful: the counters start empty. Kept requests then wait for as long as their limits look
+	// back, but at most a minute, so that shorter limits are not exceeded.
 	Forgetful bool
 	// Strict: an attempt is made only if the counters themselves have decided, not a fallback for
 	// them.
@@ -76,7 +76,7 @@ const (
 // reset.
 const roomEvery = 10 * time.Second
 
-// slotEvery is how often a slot is asked for.
+// slotEvery is how often a slot is asked for at least.
 const slotEvery = 100 * time.Millisecond
 
 // Queue keeps requests and sends them later.
@@ -162,7 +162,8 @@ func (q *Queue) work(next, tries context.Context) {
 	}
 }
 
-// try sends an entry if its limit has room. Otherwise it gives the entry back to the store.
+// try sends an entry if its limit has room. Otherwise it gives the entry back to the store, or ends
+// it as dead if it has expired or can never be admitted.
 func (q *Queue) try(ctx context.Context, e *Entry) {
 	now := time.Now()
 	if !now.Before(e.Expires) {
@@ -230,7 +231,7 @@ func outcome(t *attempt) tidegate.Outcome {
 	return tidegate.Outcome{Status: t.result.Status}
 }
 
-// conclude decides what happens to an entry after an attempt.
+// conclude ends an entry after an attempt, or makes it wait for the next.
 func (q *Queue) conclude(e *Entry, t *attempt) {
 	e.Attempts++
 	status := 0
@@ -305,7 +306,8 @@ func (f fixed) Match(_ *tidegate.Request, dst []tidegate.Check) []tidegate.Check
 }
 
 // checksOf returns what an attempt is charged: the limits of the deferring rule, as they are in
-// force now, and slots of other rules. What was charged at acceptance is not charged again.
+// force now, and slots of other rules. If the rules no longer find the line of the entry, the limits
+// that it was accepted under count. What was charged at acceptance is not charged again.
 func (q *Queue) checksOf(e *Entry) (checks []tidegate.Check) {
 	found := false
 	if r, err := e.Request.http(context.Background()); err == nil {

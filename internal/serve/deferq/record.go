@@ -25,7 +25,8 @@ type rawParts struct {
 // encode returns the record of an entry, without the body of its request.
 func encode(e *Entry) ([]byte, error) { return json.Marshal(record{e, rawOf(e)}) }
 
-// decode returns the entry of a record.
+// decode returns the entry of a record, without the body of its request. The error is a
+// *versionError if the record has another version.
 func decode(text []byte) (*Entry, error) {
 	r := record{Entry: new(Entry)}
 	if err := json.Unmarshal(text, &r); err != nil {
@@ -47,7 +48,7 @@ func (e *versionError) Error() string {
 	return fmt.Sprintf("its version is %d, and this program knows %d", e.is, Version)
 }
 
-// rawOf returns nil if all of the entry is UTF-8.
+// rawOf returns the parts of an entry that are not UTF-8; nil if there are none.
 func rawOf(e *Entry) *rawParts {
 	var raw rawParts
 	found := false

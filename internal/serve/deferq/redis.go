@@ -232,10 +232,10 @@ func (r *Redis) register(ctx context.Context, rule string) (*backlog, error) {
 	return r.rules[rule], nil
 }
 
-// rulesKey is the key of the rules that have entries.
+// rulesKey returns the key of the rules that have or had entries.
 func rulesKey(s chain.Scripts) string { return s.Prefix() + ":deferred:rules" }
 
-// learn reads which rules have entries, and adds some.
+// learn adds rules to those that all gateways know, and reads which rules these are.
 func (r *Redis) learn(ctx context.Context, add ...string) error {
 	all, err := r.run(ctx, "", "read the rules that defer", scripts.rules, []string{rulesKey(r.scripts)}, add...)
 	if err != nil {
@@ -253,7 +253,7 @@ func (r *Redis) learn(ctx context.Context, add ...string) error {
 	return nil
 }
 
-// allBacklogs is backlogs, after they were read from Redis at least once.
+// allBacklogs returns backlogs, after it has read the rules from Redis if nobody had.
 func (r *Redis) allBacklogs(ctx context.Context) ([]*backlog, error) {
 	r.mu.Lock()
 	known := r.known

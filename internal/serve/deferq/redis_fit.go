@@ -41,7 +41,8 @@ func (r *Redis) Fit(ctx context.Context) (unchecked []string, err error) {
 	return unchecked, nil
 }
 
-// checkFit checks whether requests may be kept from now on.
+// checkFit checks whether requests may be kept from now on. If Redis does not answer, it returns the
+// error, and the result of the last check stays.
 func (r *Redis) checkFit(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -78,7 +79,7 @@ func (r *Redis) fit(ctx context.Context) error {
 	return err
 }
 
-// isFit returns the result of the last check.
+// isFit returns the result of the last check; errUnknown before the first.
 func (r *Redis) isFit() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

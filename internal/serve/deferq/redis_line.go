@@ -307,7 +307,8 @@ func (r *Redis) End(e *Entry) {
 // errLost means that another gateway has taken the entry over.
 var errLost = errors.New("another gateway tries it")
 
-// end removes an entry from its line; by is "" for an operator.
+// end removes an entry from its line, and records its end; by is "" for an operator. With sweep, it
+// deletes the body of the request as well.
 func (r *Redis) end(ctx context.Context, e *Entry, by string, sweep bool) error {
 	return r.endAt(ctx, r.backlogOf(e.Line.Rule), nameOf(e.Line), e, by, sweep)
 }

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// find looks for an entry in the backlogs of all rules.
+// find looks for an entry in the backlogs of all rules. It returns the backlog, the entry without its
+// body, and its number in the line; ErrNone if no rule has it.
 func (r *Redis) find(ctx context.Context, id string) (b *backlog, e *Entry, n int64, err error) {
 	if len(id) != len(NewID()) { // no other string may become part of a key
 		return nil, nil, 0, ErrNone

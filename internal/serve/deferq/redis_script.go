@@ -41,7 +41,7 @@ var scripts = struct {
 //	PREFIX:deferred{RULE}:lines       bytes of lines, by name
 //	PREFIX:deferred{RULE}:entry:ID    an entry, and what became of it
 //	PREFIX:deferred{RULE}:body:ID     the body of its request
-//	PREFIX:deferred{RULE}:waiting     IDs of those that wait, by when they were accepted
+//	PREFIX:deferred{RULE}:waiting     IDs of those that wait, by acceptance or revival
 //	PREFIX:deferred{RULE}:done        IDs of those that are done, by when they ended, and :dead of those that are dead
 //	PREFIX:deferred{RULE}:meta        how many wait, bytes of all, and bytes of those that have ended
 //

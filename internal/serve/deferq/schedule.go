@@ -10,7 +10,7 @@ import (
 type line struct {
 	of      Line
 	items   []*item
-	pending int   // number being added
+	pending int   // number of entries being added
 	bytes   int64 // of items, and of those being added
 	taken   bool  // the first entry is being tried
 	ready   bool  // in schedule.ready
@@ -39,7 +39,7 @@ type item struct {
 type schedule struct {
 	ready   []*line
 	later   dueLines
-	changed chan struct{} // closed when a line was added
+	changed chan struct{} // closed, and replaced, when a line is added
 }
 
 // add schedules a line that has entries and is not taken.
@@ -67,8 +67,8 @@ func (s *schedule) remove(l *line) {
 	}
 }
 
-// next returns the next line in turn; or nil, and when one will be due. The zero time means that
-// none is waiting.
+// next removes and returns the next line in turn; or it returns nil, and when a line will be due. The
+// zero time means that no line waits for a time.
 func (s *schedule) next(now time.Time) (*line, time.Time) {
 	for len(s.later) > 0 && !s.later[0].due.After(now) {
 		l := heap.Pop(&s.later).(*line)

@@ -28,7 +28,7 @@ const (
 
 // attempt is the result of an attempt.
 type attempt struct {
-	sent       bool
+	sent       bool // false if no upstream can have received any of it
 	err        error
 	result     *Result // nil if there is an err
 	retryAfter time.Duration

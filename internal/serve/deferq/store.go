@@ -24,13 +24,16 @@ type Store interface {
 	// before that, the entry is tried again.
 	End(e *Entry)
 	// Get returns an entry, without the body of its request, and how many entries of its line are
-	// before it.
+	// before it; ErrNone if there is no such entry.
 	Get(ctx context.Context, id string) (e *Entry, before int, err error)
 	// List calls f with entries, without bodies, until it returns false.
 	List(ctx context.Context, f func(*Entry) bool) error
-	// Retry makes a waiting entry due now, and appends a dead one to its line.
+	// Retry makes a waiting entry due now, and appends a dead one to its line. The error is ErrNone
+	// if there is no such entry, ErrBusy if it is being sent, and ErrEnded if it is done or its
+	// request was removed.
 	Retry(ctx context.Context, id string, now time.Time) error
-	// Drop makes a waiting entry dead, with that reason, and removes a dead one.
+	// Drop makes a waiting entry dead, with that reason and without its request, and removes a dead
+	// one. Its errors are those of Retry.
 	Drop(ctx context.Context, id, reason string) error
 	// Stats returns the totals of all entries.
 	Stats(ctx context.Context) (Stats, error)
@@ -47,7 +50,8 @@ type Stats struct {
 	Max        int64            // bytes that there may be
 	Oldest     time.Time        // when the oldest that waits was accepted; zero if none waits
 	Rules      map[string]int64 // that wait, by rule
-	// Unwritten is how many ends are not recorded yet; Err is why.
+	// Unwritten is how many changes are not recorded yet, most of them ends. Err is why changes
+	// cannot be recorded or requests cannot be kept; nil if they can.
 	Unwritten int64
 	Err       error
 }

@@ -31,9 +31,9 @@ type writer struct {
 // change is a change of the file.
 type change struct {
 	apply func(*bolt.Tx) error
-	told  func(error)  // called before done is sent; may be nil
+	told  func(error)  // called with the result before it is sent to done; nil if nobody waits
 	done  chan<- error // nil if nobody waits
-	made  func()       // called after the write; may be nil
+	made  func()       // called after a promised change is written; may be nil
 }
 
 // writeAgain is how long to wait after a failed write.
@@ -49,7 +49,8 @@ func (w *writer) start(db *bolt.DB, purge func(), log *slog.Logger) {
 	go w.run()
 }
 
-// push makes a change with others, or fails; told is called before the error is sent.
+// push makes the writer write a change, together with others. The channel gets the result, after told
+// was called with it; a change that fails is not tried again.
 func (w *writer) push(apply func(*bolt.Tx) error, told func(error)) <-chan error {
 	done := make(chan error, 1)
 	w.mu.Lock()
@@ -59,7 +60,7 @@ func (w *writer) push(apply func(*bolt.Tx) error, told func(error)) <-chan error
 	return done
 }
 
-// later makes a change when the disk accepts it, and then calls made, unless it is nil.
+// later makes the writer write a change, as often as it takes, and then call made unless that is nil.
 func (w *writer) later(apply func(*bolt.Tx) error, made func()) {
 	w.mu.Lock()
 	w.promised = append(w.promised, change{apply: apply, made: made})
@@ -96,7 +97,7 @@ func (w *writer) run() {
 	}
 }
 
-// stuck reports whether writing promised changes has failed.
+// stuck reports whether the last write of promised changes has failed.
 func (w *writer) stuck() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
