@@ -76,7 +76,7 @@ func (s *Set) ledger() ledger {
 				if a.Rows == nil {
 					a.Rows = make(map[string][]string)
 				}
-				a.Rows[p.id.name] = slices.Sorted(maps.Keys(p.rows))
+				a.Rows[p.id.name] = slices.Compact(slices.Sorted(maps.Values(p.rows)))
 			}
 		}
 		for _, l := range r.blocks {

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/lang/route"
 	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
@@ -19,10 +20,13 @@ type part struct {
 	id       *identity
 	missing  rulefile.Missing
 	variants int // number of sources, plus one for the address as a fallback
-	// rows are the values that are counted apart; nil means all. Every other value is counted as
-	// other, and so is a missing one, unless the rule refuses or skips requests without it.
-	rows  map[string]struct{}
+	// rows has the values that are counted apart, each in all spellings that its row accepts, with
+	// the one by which it is counted; nil means that all values are counted apart. Every other value
+	// is counted as other, and so is a missing one, unless the rule refuses or skips requests without
+	// it.
+	rows  map[string]string
 	other string
+	fold  bool // values are looked up in rows without their case
 }
 
 // maxScopes bounds the combinations, since each has its own limits.
@@ -37,7 +41,7 @@ func (c *compiler) subject(r *rulefile.Rule) (subject, bool) {
 	for i, name := range per {
 		p := part{id: c.ids.find(name.Text)}
 		p.missing = missing(r, p.id)
-		p.know(r)
+		p.know(r, c.config.IgnoreCase && p.id.ofPath())
 		names := make([]string, 0, len(p.id.sources)+1)
 		for way := range p.id.sources {
 			names = append(names, p.id.scope(way))
@@ -55,15 +59,23 @@ func (c *compiler) subject(r *rulefile.Rule) (subject, bool) {
 	return s, true
 }
 
-// know finds the values that the tables and tiers of r distinguish.
-func (p *part) know(r *rulefile.Rule) {
+// know finds the values that the tables and tiers of r distinguish. It spells them as the conditions
+// of their branches do: otherwise a request that has the limits of a row would share the counter of
+// all others.
+func (p *part) know(r *rulefile.Rule, fold bool) {
 	f := r.Finite(p.id.name)
 	if f == nil {
 		return
 	}
-	p.rows, p.other = make(map[string]struct{}, len(f.Values)), f.Else
+	p.rows, p.other, p.fold = make(map[string]string, len(f.Values)), f.Else, fold
+	of := condition{id: p.id, fold: fold}
+	spellings := of.spellings()
 	for _, v := range f.Values {
-		p.rows[v] = struct{}{}
+		for _, text := range spelled(v, spellings) {
+			if _, had := p.rows[text]; !had { // the first row that accepts it counts
+				p.rows[text] = v
+			}
+		}
 	}
 	if !r.MissingSaid { // the table says what applies without a value
 		p.missing = rulefile.MissingIP
@@ -112,7 +124,12 @@ func (s *subject) find(st *state, h *hit) (key string, scope int, missing *part)
 		v, ok := st.find(p.id, h)
 		switch {
 		case p.rows != nil && (ok || p.missing == rulefile.MissingIP):
-			if _, known := p.rows[v.text]; !known {
+			if p.fold {
+				v.text = route.Fold(v.text)
+			}
+			if row, known := p.rows[v.text]; known {
+				v.text = row
+			} else {
 				v = value{text: p.other}
 			}
 		case ok || p.id.always:

@@ -133,12 +133,10 @@ func (x *expander) add(b Branch) bool {
 	return len(x.made) <= maxCells
 }
 
-// spelled returns value, normalized as the first source of the identity normalizes its values.
+// spelled returns value, normalized as the identity of that name normalizes its values.
 func (d *decoder) spelled(name, value string) string {
-	if id, ok := d.file.Identity(name); ok && len(id.Sources) > 0 {
-		return id.Sources[0].Spelling.Apply(value)
-	}
-	return value
+	id, _ := d.file.Identity(name)
+	return id.spelled(value)
 }
 
 // also returns a copy of when with one more condition: name has the value.

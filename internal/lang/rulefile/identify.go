@@ -34,6 +34,20 @@ func (f *File) Identity(name string) (Identity, bool) {
 	return Identity{}, false
 }
 
+// spelled returns value, normalized as id normalizes its values. If the sources of id do that
+// differently, it returns value as it is, and conditions compare it in the spelling of each source.
+func (id Identity) spelled(value string) string {
+	for _, s := range id.Sources {
+		if s.Spelling != id.Sources[0].Spelling {
+			return value
+		}
+	}
+	if len(id.Sources) == 0 {
+		return value
+	}
+	return id.Sources[0].Spelling.Apply(value)
+}
+
 const identifyHint = "write names with where each is found: `identify: { user: jwt.sub, api_key: client header X-Api-Key }`"
 
 func (d *decoder) identify(root object) {

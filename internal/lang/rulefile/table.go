@@ -132,8 +132,7 @@ func isTable(n *yamltree.Node) bool {
 	return false
 }
 
-// rowValue reads the key of a row as one value of id, normalized as id normalizes its values. If
-// its sources normalize them differently, the value stays as it is written.
+// rowValue reads the key of a row as one value of id, normalized as id normalizes its values.
 func (d *decoder) rowValue(key *yamltree.Node, id Identity) (Word, bool) {
 	const hint = "write one value, such as `large`; for anything else write `for: [{ when: … }]`"
 	w := Word{strings.TrimSpace(key.Value), key.Pos}
@@ -149,13 +148,6 @@ func (d *decoder) rowValue(key *yamltree.Node, id Identity) (Word, bool) {
 		d.fail(key.Pos, diag.Quote(w.Text)+" is not one value", hint)
 		return w, false
 	}
-	for _, s := range id.Sources {
-		if s.Spelling != id.Sources[0].Spelling {
-			return w, true
-		}
-	}
-	if len(id.Sources) > 0 {
-		w.Text = id.Sources[0].Spelling.Apply(w.Text)
-	}
+	w.Text = id.spelled(w.Text)
 	return w, true
 }
