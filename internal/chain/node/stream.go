@@ -44,7 +44,7 @@ type shard struct {
 	mu      sync.Mutex
 	streams map[uint64]*stream // under mu: by the hash of their vectors
 	last    *stream            // under mu: one of streams, the last that was found
-	first   *call              // under mu: head of the list of all calls that have no reply, the newest first
+	first   *call              // under mu: head of the list of all calls that have no reply or are still queued, the newest first
 	asked   uint64             // under mu: requests that came here
 	alarm   *time.Timer        // under mu: its function is ring; nil until it is first needed
 	at      time.Duration      // under mu: when it rings; 0 means that it does not
@@ -193,9 +193,12 @@ func (n *Node) ring(sh *shard) {
 			next = t
 		}
 	}
-	for c := sh.first; c != nil; {
-		older, s := c.older, c.stream
-		longer := n.longer(c, now)
+	for c, older := sh.first, (*call)(nil); c != nil; c = older {
+		older = c.older
+		if c.done.Load() { // it was answered before it was sent, and only waits for a worker to take it out
+			continue
+		}
+		s, longer := c.stream, n.longer(c, now)
 		at(c.expireLocked(now - longer))
 		if first := c.watchLocked(now - unwatched + n.o.Deadline); first > 0 {
 			at(first - n.o.Deadline + unwatched)
@@ -211,7 +214,6 @@ func (n *Node) ring(sh *shard) {
 				at(s.coalescer.leave)
 			}
 		}
-		c = older
 	}
 	if next > 0 {
 		n.alarmLocked(sh, next)
