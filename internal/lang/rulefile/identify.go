@@ -1,6 +1,7 @@
 package rulefile
 
 import (
+	"slices"
 	"strings"
 
 	"tidegate.dev/tidegate/internal/lang/diag"
@@ -46,6 +47,18 @@ func (id Identity) spelled(value string) string {
 		return value
 	}
 	return id.Sources[0].Spelling.Apply(value)
+}
+
+// spellings returns what a condition compares with the values of id if value is written: value in the
+// spelling of each source.
+func (id Identity) spellings(value string) []string {
+	all := []string{id.spelled(value)}
+	for _, s := range id.Sources {
+		if text := s.Spelling.Apply(value); !slices.Contains(all, text) {
+			all = append(all, text)
+		}
+	}
+	return all
 }
 
 const identifyHint = "write names with where each is found: `identify: { user: jwt.sub, api_key: client header X-Api-Key }`"

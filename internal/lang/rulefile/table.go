@@ -2,6 +2,7 @@ package rulefile
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"tidegate.dev/tidegate/internal/lang/diag"
@@ -80,11 +81,14 @@ func (d *decoder) rows(n *yamltree.Node, t *table, above []Word) {
 		if !ok {
 			continue
 		}
-		if seen[value.Text] {
+		spellings := id.spellings(value.Text)
+		if slices.ContainsFunc(spellings, func(text string) bool { return seen[text] }) {
 			d.fail(f.Key.Pos, diag.Quote(value.Text)+" is in the rows twice", "remove one of them")
 			continue
 		}
-		seen[value.Text] = true
+		for _, text := range spellings {
+			seen[text] = true
+		}
 		values := append(above[:len(above):len(above)], value)
 		switch {
 		case f.Value.Kind == yamltree.Null:

@@ -1,6 +1,7 @@
 package rulefile
 
 import (
+	"fmt"
 	"strings"
 
 	"tidegate.dev/tidegate/internal/lang/diag"
@@ -99,7 +100,24 @@ func (d *decoder) tier(o object, sc scope) *TierUse {
 	if !ok {
 		return nil
 	}
+	d.tiersApart(use)
 	return use
+}
+
+// tiersApart reports two tiers that are one value of the identity by which use chooses: the second
+// would never be chosen.
+func (d *decoder) tiersApart(use *TierUse) {
+	id, _ := d.file.Identity(use.From.Text)
+	first := make(map[string]string, len(d.file.Tiers))
+	for _, t := range d.file.Tiers {
+		for _, text := range id.spellings(t.Name.Text) {
+			if other, had := first[text]; had && other != t.Name.Text {
+				d.fail(use.From.Pos, fmt.Sprintf("%s spells the tiers %s and %s alike", diag.Quote(use.From.Text), diag.Quote(other), diag.Quote(t.Name.Text)), "give one of the two another name")
+				return
+			}
+			first[text] = t.Name.Text
+		}
+	}
 }
 
 // tierKnown reports whether there is a tier of that name. If not, that is reported as a mistake.
