@@ -169,10 +169,19 @@ func (n *Node) TakeOver(file string) (instances int, err error) {
 		n.takeOverRelease(&h.Releases[i])
 	}
 	n.takeOverDenials(h.Denials, h.Epoch)
-	if h.Away { // so that requests need not find out that it is away
-		n.server(0).fail(errAwayBefore, n.now(), n.o.Failures)
+	if h.Away {
+		n.server(0).awayBefore()
 	}
 	return h.Instances, nil
+}
+
+// awayBefore opens the circuit, so that requests need not find out that the server is away.
+func (s *server) awayBefore() {
+	n := s.node
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	now := n.now() // these failures have begun when they are counted: earlier ones would not open it
+	s.failLocked(errAwayBefore, now, now, n.o.Failures)
 }
 
 var errAwayBefore = errors.New("it did not answer the process before this one")

@@ -105,6 +105,23 @@ func TestHandOverWhileTheStoreStandsStill(t *testing.T) {
 	}
 }
 
+// A successor knows that the store is away from its first request on, also by a clock that goes on between two readings, which
+// that of a bubble does not.
+func TestHandOverOfAnOpenCircuit(t *testing.T) {
+	way := &faulty{fault: broken}
+	n := newNode(way, forFew(Options{Deadline: patient}))
+	for n.Health().State != Degraded {
+		spend(t, n, perSecond, "k", 1)
+	}
+	for hops := range 20 {
+		n = pass(t, n, func() *Node { return newNode(way, forFew(Options{Deadline: patient})) })
+		if h := n.Health(); h.State != Degraded {
+			t.Fatalf("after %d hand-overs in an outage the circuit is %s", hops+1, h.State)
+		}
+	}
+	_ = n.Close()
+}
+
 // A refusal of the store holds until the time that it told, in the process that heard it and in
 // its successors: when the events of a window came is not known otherwise.
 func TestRefusalsOutliveHandOversInAnOutage(t *testing.T) {

@@ -79,7 +79,11 @@ func (n *Node) countFailure(err error, requests int) {
 func (s *server) fail(err error, began time.Duration, requests int) {
 	s.node.mu.Lock()
 	defer s.node.mu.Unlock()
-	s.stepCircuitLocked(event{kind: failed, now: s.node.now(), began: began, times: requests, good: s.good.Load()}, err)
+	s.failLocked(err, began, s.node.now(), requests)
+}
+
+func (s *server) failLocked(err error, began, now time.Duration, requests int) {
+	s.stepCircuitLocked(event{kind: failed, now: now, began: began, times: requests, good: s.good.Load()}, err)
 }
 
 // isBusy reports whether a call was not made because too many were under way, here or in
