@@ -34,6 +34,7 @@ type decoder struct {
 	fallback                 policies       // what `defaults` sets
 	replaced                 []string       // settings of the current file that replace those of earlier layers
 	mayBucket                bool           // limits that name no algorithm may become token buckets
+	room                     int            // how many more branches may be made for tiers and tables
 }
 
 // reportKey identifies a problem, so that it is reported once.

@@ -44,24 +44,36 @@ func (d *decoder) expand(r *Rule, before []Branch) []Branch {
 	}
 	x := &expander{decoder: d, rule: r}
 	for i := range before {
-		b := &before[i]
-		for _, t := range tiers {
-			if t.Name.Text != r.Tier.Else.Text {
-				x.rows(b, &t, over(over(own, t.Terms), b.Terms), true)
-			}
-		}
-		x.rows(b, nil, over(x.base(own, tiers), b.Terms), false)
-		plain := *b
-		plain.Terms.Limits = plain.Terms.Limits.clone()
-		x.add(plain)
-	}
-	for _, t := range tiers {
-		if t.Name.Text != r.Tier.Else.Text {
-			x.rows(nil, &t, over(own, t.Terms), true)
+		if !x.under(&before[i], own, tiers) {
+			return x.made
 		}
 	}
-	x.rows(nil, nil, x.base(own, tiers), false)
+	x.under(nil, own, tiers)
 	return x.made
+}
+
+// under adds the branches for the tiers and rows of requests that take the written branch b, and b
+// itself; nil stands for requests that take none. It returns false if there are too many.
+func (x *expander) under(b *Branch, own Terms, tiers []Tier) bool {
+	var written Terms
+	if b != nil {
+		written = b.Terms
+	}
+	for i := range tiers {
+		t := &tiers[i]
+		if t.Name.Text != x.rule.Tier.Else.Text && !x.rows(b, t, over(over(own, t.Terms), written), true) {
+			return false
+		}
+	}
+	if !x.rows(b, nil, over(x.base(own, tiers), written), false) {
+		return false
+	}
+	if b == nil {
+		return true
+	}
+	plain := *b
+	plain.Terms.Limits = plain.Terms.Limits.clone()
+	return x.add(plain)
 }
 
 // base returns own, the terms of a rule, with those that the tier for all others sets replaced.
@@ -89,8 +101,9 @@ func (d *decoder) tiersOf(r *Rule) []Tier {
 }
 
 // rows adds a branch for every row of the table of terms.Limits, if they have one, and, if rest, one
-// for all other values. Each has the conditions of b and of t, which may be nil, and terms.
-func (x *expander) rows(b *Branch, t *Tier, terms Terms, rest bool) {
+// for all other values. Each has the conditions of b and of t, which may be nil, and terms. It returns
+// false if there are too many.
+func (x *expander) rows(b *Branch, t *Tier, terms Terms, rest bool) bool {
 	made := Branch{Made: true, Whole: true, Pos: x.rule.Pos}
 	if b != nil {
 		made.When, made.Unless, made.Until, made.UntilPos, made.Reason, made.Pos = b.When, b.Unless, b.Until, b.UntilPos, b.Reason, b.Pos
@@ -112,25 +125,32 @@ func (x *expander) rows(b *Branch, t *Tier, terms Terms, rest bool) {
 				one.Row = append(one.Row[:i:i], RowValue{terms.Limits.table.by[i].Text, v.Text})
 			}
 			if one.Pos = c.values[len(c.values)-1].Pos; !x.add(one) {
-				return
+				return false
 			}
 		}
 	}
-	if rest {
-		made.Terms = terms
-		made.Terms.Limits = made.Terms.Limits.clone()
-		x.add(made)
+	if !rest {
+		return true
 	}
+	made.Terms = terms
+	made.Terms.Limits = made.Terms.Limits.clone()
+	return x.add(made)
 }
 
-// add appends b to the branches made. It returns false if there are now more than maxCells; the first
-// time, it reports that.
+// add appends b to the branches made. If there are as many as a rule or all rules may have, it reports
+// that, and returns false.
 func (x *expander) add(b Branch) bool {
-	if len(x.made) == maxCells {
+	switch {
+	case len(x.made) == maxCells:
 		x.fail(x.rule.Name.Pos, fmt.Sprintf("the tiers, rows and branches of this rule make more than %d combinations", maxCells), "write fewer branches, or several rules")
+		return false
+	case x.room == 0:
+		x.fail(x.rule.Name.Pos, "the tiers, rows and branches of all rules make more than 500,000 combinations", "write fewer tiers or rows, or use them in fewer rules")
+		return false
 	}
+	x.room--
 	x.made = append(x.made, b)
-	return len(x.made) <= maxCells
+	return true
 }
 
 // spelled returns value, normalized as the identity of that name normalizes its values.

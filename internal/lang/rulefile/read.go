@@ -66,6 +66,7 @@ func newLayeredDecoder(layers []Layer, o Options) *decoder {
 		file:     &File{Name: strings.Join(names, ", "), Layers: make([][]string, len(layers)), lines: make(map[string]diag.Lines)},
 		reported: make(map[reportKey]bool),
 		broken:   make(map[diag.Pos]bool),
+		room:     maxMade,
 		once:     make(map[string]occurrence),
 
 		ruleAt:    make(map[string]int),

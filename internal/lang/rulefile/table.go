@@ -28,6 +28,9 @@ const otherRow = "else"
 const (
 	tableHint = "write `limits: { by: [model, plan], rows: { large: { free: 10/minute, pro: 100/minute } }, else: 5/minute }`"
 	maxCells  = 10_000 // of a rule, with its tiers and branches
+	// maxMade bounds those of all rules. Package rules refuses as many limits, but only once they
+	// have been read.
+	maxMade = 500_000
 )
 
 // table reads limits by the values of identities. It returns the limits of values that are in
