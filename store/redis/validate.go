@@ -1,6 +1,8 @@
 package redis
 
 import (
+	"time"
+
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/internal/algo"
 )
@@ -10,11 +12,12 @@ import (
 
 // mostTicks is the longest time in any answer of lim, in ticks. The state of a bucket may be
 // one of another limit, which this process need not know: no bucket takes longer than
-// MaxRefill, a debt twice that, and a clock set back once more.
+// MaxRefill, but for events that are rounded up to ticks; a debt twice that, and a clock
+// set back once more.
 func (lim *compiledLimit) mostTicks() int64 {
 	switch lim.kind {
 	case buckets:
-		return 3*algo.Ticks(tidegate.MaxRefill) - 1
+		return 3 * (algo.Ticks(tidegate.MaxRefill) + tidegate.MaxCount + 1)
 	case counters:
 		if lim.limit.Algorithm == tidegate.Quota {
 			return 3 * algo.Ticks(tidegate.MaxPeriod)
@@ -23,10 +26,16 @@ func (lim *compiledLimit) mostTicks() int64 {
 	return 3 * algo.Ticks(lim.limit.Period) // a window, the one before, and a clock set back
 }
 
+// maxHold is for longer than any events are out on leases; a bucket holds some back until then.
+const maxHold = time.Minute
+
 // validate reports what is wrong with the answer a to p, of which n copies were asked.
 func (p *pendingCheck) validate(a *answer, n int64) error {
 	most := p.lim.mostTicks()
 	ahead := most + min(p.wait, p.lim.longest)
+	if p.lim.kind == buckets {
+		ahead += algo.Ticks(maxHold)
+	}
 	switch {
 	case a.got < 0 || a.got > n:
 		return invalidReply("%d copies of %d for %s", a.got, n, p.lim.limit)

@@ -132,6 +132,7 @@ if at and drained >= now then
   if written > now then -- the clock was set back
     if after(written - now, 0, tau, taut) then -- by more than a burst takes: all moves to now
       drained, written, changed = drained - (written - now), now, true
+      freed = drained + hold - now + 1
     else
       lag = written - now
     end
@@ -317,8 +318,8 @@ local more, moret = takes(n, pace)
 more, moret = own + more, ownt + moret
 if moret >= 1024 then more, moret = more + 1, moret - 1024 end
 local limit, limitt = takes(2 * cap, pace)
-if pace ~= em and limit >= 63244800000000 then limit, limitt = 63244800000000, 0 end -- no law holds longer
-if settles == 4 then limit, limitt = 126489600000000, 0 end -- see most
+-- No law holds more than this, a debt of its capacity included. A post may fill all of it; see most in change.lua.
+if settles == 4 or pace ~= em and limit >= 63244800000000 then limit, limitt = 63244800000000, 0 end
 if after(more, moret, limit, limitt) then more, moret = limit, limitt end
 if after(more, moret, own, ownt) then own, ownt = more, moret end
 state, till = pour(own, ownt, pace, now + lag, hold, kept)
