@@ -95,8 +95,7 @@ func (b *builder) blockMap(n *Node, first token) {
 	n.Kind = Map
 	for !b.done() && b.isKey(b.next) && b.tokens[b.next].col == first.col {
 		key := b.tokens[b.next]
-		if len(n.Fields) == maxFields {
-			b.fail(key.place, fmt.Sprintf("a map of more than %d fields", maxFields), "make a list of it, or several files")
+		if b.full(n, key) {
 			return
 		}
 		b.next += 2 // and its colon
@@ -104,6 +103,15 @@ func (b *builder) blockMap(n *Node, first token) {
 		n.Fields = append(n.Fields, Field{b.scalar(key), value})
 		b.endValue(value, first.col)
 	}
+}
+
+// full reports whether n has as many fields as a map may have, and fails then: key would be one more.
+func (b *builder) full(n *Node, key token) bool {
+	if len(n.Fields) < maxFields {
+		return false
+	}
+	b.fail(key.place, fmt.Sprintf("a map of more than %d fields", maxFields), "make a list of it, or several files")
+	return true
 }
 
 // blockValue reads the value of the colon or dash just read, whose key or dash is in
@@ -149,6 +157,8 @@ func (b *builder) flowNode(n *Node, open token) {
 			b.next++
 		case n.Kind == List:
 			n.Items = append(n.Items, b.value())
+		case b.full(n, t):
+			return
 		default:
 			b.next += 2 // the key and its colon
 			n.Fields = append(n.Fields, Field{b.scalar(t), b.flowValue()})

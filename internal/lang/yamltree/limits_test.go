@@ -102,6 +102,12 @@ func TestBounds(t *testing.T) {
 	}
 	f(fields.String(), "")
 	f(fields.String()+"one: more\n", "1025:1 a map of more than 1024 fields\n")
+	flow := strings.ReplaceAll(fields.String(), "\n", ", ")
+	f("{"+flow+"}", "")
+	f("{"+flow+"one: more}", fmt.Sprintf("1:%d a map of more than 1024 fields\n", len(flow)+2))
+	f("{"+flow+"one: {}, two: []}", fmt.Sprintf("1:%d a map of more than 1024 fields\n", len(flow)+2))
+	f("- [{"+flow+"one:\n   more}, {a: b}]\n- c: d\n", fmt.Sprintf("1:%d a map of more than 1024 fields\n", len(flow)+5))
+	f("["+strings.Repeat("a, ", 4*maxFields)+"]", "")
 	f("a: b\n#"+strings.Repeat(" ", MaxSize-6), "")
 	f("a: b\n#"+strings.Repeat(" ", MaxSize-5), "1:1 the file has 1048577 bytes, and at most 1048576 are read\n")
 }
