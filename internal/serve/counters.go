@@ -77,20 +77,17 @@ func (s *server) open(handed string) {
 	}
 }
 
-// snapshot returns the function that writes the counters to a file; with Redis, those counted
-// locally during an outage.
-func (s *server) snapshot() func(file string) error {
+// snapshot writes the counters to the file of kept when the process ends. The rest has files of its
+// own, or ends with the process.
+func (s *server) snapshot(file string) error { return s.local.snapshotter.handOver(file) }
+
+// handOver writes for a successor what only this process has, and lets go of the rest. With Redis,
+// the counters are those counted locally during an outage.
+func (s *server) handOver(file string) error {
 	if s.shared != nil {
-		return func(file string) error {
-			return errors.Join(s.deferred.close(), s.shared.HandOver(file), s.remember(file), s.past.handOver(file))
-		}
+		return errors.Join(s.deferred.close(), s.shared.HandOver(file), s.remember(file), s.past.handOver(file))
 	}
-	return func(file string) error {
-		if file == s.kept() { // at the end of the process; admin.state keeps the measures
-			return s.local.snapshotter.handOver(file)
-		}
-		return errors.Join(s.deferred.close(), s.local.snapshotter.handOver(file), s.board.HandOver(file+ofBoard), s.past.handOver(file))
-	}
+	return errors.Join(s.deferred.close(), s.local.snapshotter.handOver(file), s.board.HandOver(file+ofBoard), s.past.handOver(file))
 }
 
 // kept returns the file that counters are written to when the process ends; "" if there is none.

@@ -165,10 +165,10 @@ func (w *sandbox) tidegate(args ...string) (string, int) {
 }
 
 // An upgrade hands the file over; nothing is lost, and the limit holds.
-func testDeferredUpgrade(t *testing.T, bin string) {
+func testDeferredUpgrade(t *testing.T, bin string, flags ...string) {
 	upstream := newShop(t)
 	w := newSandbox(t, bin, "rules.yaml", deferRules)
-	s := w.serve("", nil, "--listen.gateway=127.0.0.1:0", "--listen.admin=127.0.0.1:0", "--rules=rules.yaml", "--upstreams="+upstream.URL, "--defer.file=deferred")
+	s := w.serve("", nil, append(flags, "--listen.gateway=127.0.0.1:0", "--listen.admin=127.0.0.1:0", "--rules=rules.yaml", "--upstreams="+upstream.URL, "--defer.file=deferred")...)
 	gateway, _ := s.ready()
 	o := &orders{t: t, at: map[string][]string{}, gateway: func() string { return gateway }}
 	o.send("ann", 30)

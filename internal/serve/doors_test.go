@@ -241,9 +241,9 @@ func testUsage(t *testing.T, bin string) {
 
 // A process without a gateway is replaced while both doors are asked: no connection is
 // refused, no question stays without an answer, nobody is refilled.
-func testDoorsUpgrade(t *testing.T, bin string) {
+func testDoorsUpgrade(t *testing.T, bin string, flags ...string) {
 	w := newSandbox(t, bin, "rules.yaml", doorRules)
-	s := w.serve("", nil, "--listen.gateway=off", "--listen.admin=127.0.0.1:0", "--listen.check=127.0.0.1:0", "--listen.resp=127.0.0.1:0")
+	s := w.serve("", nil, append(flags, "--listen.gateway=off", "--listen.admin=127.0.0.1:0", "--listen.check=127.0.0.1:0", "--listen.resp=127.0.0.1:0")...)
 	first := s.await(1, "serving")
 	api, redis := first["check"].(string), strings.TrimPrefix(first["resp"].(string), "redis://")
 	if first["gateway"] != nil {

@@ -86,6 +86,20 @@ const (
 	loadTime = 4 * time.Second
 )
 
+// keeping runs a test of upgrades with every choice of what the process keeps in files: a hand-over
+// has to pass on the rest, and to leave the files to the successor. The test gets the flags.
+func keeping(test func(t *testing.T, bin string, flags ...string)) func(*testing.T, string) {
+	return func(t *testing.T, bin string) {
+		const snapshot, state = "--store.memory.snapshot=counters", "--admin.state=state"
+		for name, flags := range map[string][]string{"no files": nil, "snapshot": {snapshot}, "state": {state}, "snapshot and state": {snapshot, state}} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				test(t, bin, flags...)
+			})
+		}
+	}
+}
+
 // A process is replaced by another under load: nobody notices, and nobody is
 // refilled. One connection is idle all the time, and used at the end.
 func testUpgrade(t *testing.T, bin string) {
@@ -256,9 +270,9 @@ func testUpgradeOfHeldSocket(t *testing.T, bin string) {
 }
 
 // A successor that cannot start, or is told too late, leaves everything as it was.
-func testFailedUpgrades(t *testing.T, bin string) {
+func testFailedUpgrades(t *testing.T, bin string, flags ...string) {
 	w := newSandbox(t, bin, "rules.yaml", handoverRules, "tidegate.yaml", "drain: 2s\n")
-	s := w.serve("", nil, "--listen.gateway=127.0.0.1:0", "--listen.admin=127.0.0.1:0")
+	s := w.serve("", nil, append(flags, "--listen.gateway=127.0.0.1:0", "--listen.admin=127.0.0.1:0")...)
 	gateway, _ := s.ready()
 	w.spend(gateway, "acme")
 

@@ -99,8 +99,8 @@ func testBansOnRedis(t *testing.T, bin string) {
 	w.until("the end is known everywhere", func() bool { return !w.banned(gateA, "eve") && !w.banned(gateB, "eve") })
 }
 
-// With counters in memory, bans live in admin.state: they survive a restart, a kill, and an
-// upgrade; and without it an upgrade. A file that cannot be read refuses to start.
+// With counters in memory, bans live in admin.state: they survive a restart and a kill. A file that
+// cannot be read refuses to start.
 func testBansInMemory(t *testing.T, bin string) {
 	w := newSandbox(t, bin, "rules.yaml", redisRules, "bad", "{")
 	args := append([]string{"--rules=rules.yaml", "--admin.state=state"}, anyPorts...)
@@ -136,16 +136,23 @@ func testBansInMemory(t *testing.T, bin string) {
 	if code := bad.end(); code == 0 || !strings.Contains(bad.logText(), "bad is damaged") {
 		t.Errorf("exits with %d: %s", code, bad.logText())
 	}
+}
 
-	// Without the file an upgrade carries them, too.
-	old := w.serve("", nil, append([]string{"--rules=rules.yaml"}, anyPorts...)...)
-	gateway, at = old.ready()
-	if e := w.orders(at, "/measures", banOf("eve")); !strings.Contains(e.Holds, "until this process ends") {
+// An upgrade hands bans over, whether there is a file for them or not.
+func testBansUpgrade(t *testing.T, bin string, flags ...string) {
+	w := newSandbox(t, bin, "rules.yaml", redisRules)
+	s := w.serve("", nil, slices.Concat([]string{"--rules=rules.yaml"}, anyPorts, flags)...)
+	gateway, at := s.ready()
+	holds := "until this process ends"
+	if slices.Contains(flags, "--admin.state=state") {
+		holds = "kept in the file"
+	}
+	if e := w.orders(at, "/measures", banOf("eve")); !strings.Contains(e.Holds, holds) {
 		t.Errorf("it holds: %s", e.Holds)
 	}
-	old.signal(syscall.SIGUSR2)
-	w.until("the successor serves", func() bool { return len(old.lines("serving")) == 2 })
-	if code := old.end(); code != 0 {
+	s.signal(syscall.SIGUSR2)
+	s.await(2, "serving")
+	if code := s.end(); code != 0 {
 		t.Errorf("exits with %d", code)
 	}
 	if !w.banned(gateway, "eve") {

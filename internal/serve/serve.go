@@ -110,8 +110,9 @@ func (o *Options) serve(ctx context.Context, upgrade, reload <-chan os.Signal) e
 	go s.reloadWhen(following, reload)
 	return handover.Serve(ctx, heir, handover.Options{
 		Endpoints: s.endpoints(),
-		Snapshot:  s.snapshot(),
+		Snapshot:  s.snapshot,
 		File:      s.kept(),
+		HandOver:  s.handOver,
 		Drain:     c.Drain,
 		Upgrade:   upgrade,
 		Stopping: func() {

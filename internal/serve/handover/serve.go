@@ -14,11 +14,14 @@ import (
 type Options struct {
 	// Endpoints to serve on.
 	Endpoints []Endpoint
-	// Snapshot writes the counters to a file; nil means that there are none.
+	// Snapshot writes the counters to File when the process ends without a successor.
 	Snapshot func(file string) error
 	// File is where the counters are kept between runs; "" means nowhere, but a successor gets them
 	// in a file of its own.
 	File string
+	// HandOver writes all that a successor continues with, to a file and others that are named after
+	// it, and lets go of what only one process can have; nil means that there is nothing to hand over.
+	HandOver func(file string) error
 	// Drain is how long requests in progress may take to end.
 	Drain time.Duration
 	// Upgrade asks to hand over to a successor; nil means never.
@@ -28,8 +31,7 @@ type Options struct {
 	// Leave, if not nil, writes what a successor needs before it is prepared into a new, empty
 	// folder; see [Heir.Left]. Without it, or if it fails, the successor gets no such files.
 	Leave func(folder string) error
-	// Resumed, if not nil, is called when a successor failed to take over after the counters were
-	// written for it.
+	// Resumed, if not nil, is called when a successor failed to take over after HandOver was called.
 	Resumed func()
 	// Log is told what happens.
 	Log *slog.Logger
@@ -140,7 +142,7 @@ func (p *process) leave(endpoints []*opened) <-chan struct{} {
 
 // save writes the counters to the file for the next process.
 func (p *process) save() error {
-	if p.Snapshot == nil || p.File == "" {
+	if p.File == "" {
 		return nil
 	}
 	if err := p.Snapshot(p.File); err != nil {

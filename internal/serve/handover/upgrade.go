@@ -96,7 +96,7 @@ func (p *process) leaveFiles() (folder string, drop func()) {
 	return folder, drop
 }
 
-// give writes the counters, and returns when the successor serves with them.
+// give hands everything over, and returns when the successor serves with it.
 func (p *process) give(ctx context.Context, s *successor) error {
 	file, drop, err := p.write()
 	if err != nil {
@@ -109,11 +109,10 @@ func (p *process) give(ctx context.Context, s *successor) error {
 	return s.await(ctx, wordServing, p.stepTimeout)
 }
 
-// write writes the counters for a successor. Without Options.File it uses a temporary file, which
-// drop removes.
+// write calls HandOver. Without Options.File it uses a temporary file, which drop removes.
 func (p *process) write() (file string, drop func(), err error) {
 	drop = func() {}
-	if p.Snapshot == nil {
+	if p.HandOver == nil {
 		return "", drop, nil
 	}
 	if file = p.File; file == "" {
@@ -124,7 +123,7 @@ func (p *process) write() (file string, drop func(), err error) {
 		drop = func() { os.RemoveAll(dir) }
 		file = filepath.Join(dir, "counters")
 	}
-	if err := p.Snapshot(file); err != nil {
+	if err := p.HandOver(file); err != nil {
 		drop()
 		return "", drop, err
 	}

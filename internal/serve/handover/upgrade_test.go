@@ -145,7 +145,7 @@ func playOn(t *testing.T, l net.Listener, role string, stepTimeout time.Duration
 	hold := func() { s.started <- true; <-s.release }
 	go func() {
 		s.ended <- serve(ctx, &Heir{}, Options{
-			Endpoints: []Endpoint{speaker(l, "predecessor", hold)}, Snapshot: snapshot, Drain: 5 * time.Second,
+			Endpoints: []Endpoint{speaker(l, "predecessor", hold)}, HandOver: snapshot, Drain: 5 * time.Second,
 			Upgrade: s.upgrade, Log: slog.New(slog.NewTextHandler(&s.log, nil)),
 		}, stepTimeout)
 	}()
