@@ -17,7 +17,8 @@ type Ticket struct {
 	slots []Check
 	// recorded are charges in a record of the store, which the receipt names: settling the
 	// record settles all of them, once. The caller that settles the record then adjusts
-	// others.
+	// others. If there are others, there is a record, though nothing may be recorded in it: what
+	// was to be had no room, and was only tried.
 	recorded, others []Check
 	// settled: all were charged to Limit.Settled as well.
 	settled bool
@@ -131,12 +132,16 @@ func (g *Gate) Settle(ctx context.Context, t *Ticket, o Outcome) error {
 		return nil
 	}
 	v := &Visit{store: g.store, ctx: context.WithoutCancel(ctx), taken: t.taken, kept: t.others, settled: t.settled}
-	if len(t.recorded) > 0 {
+	if len(t.recorded)+len(t.others) > 0 {
 		store, ok := g.store.(Reserver)
 		if !ok {
 			return ErrUnsupported
 		}
-		if err := store.Settle(ctx, t.taken.receipt, v.trueCost(&t.recorded[0], o)); err != nil {
+		actual := int64(0)
+		if len(t.recorded) > 0 {
+			actual = v.trueCost(&t.recorded[0], o)
+		}
+		if err := store.Settle(ctx, t.taken.receipt, actual); err != nil {
 			return err
 		}
 	}

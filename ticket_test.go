@@ -144,6 +144,60 @@ func TestTicketSettlesOnce(t *testing.T) {
 	wantLeft(t, tidegate.New(store, wrongPasswords(tidegate.Spec{Events: 9, Period: time.Hour})[0].Limit), "a", 9)
 }
 
+// countingOnly is a limit of so many events with an algorithm, which counts by status.
+func countingOnly(name string, algorithm tidegate.Algorithm, events int64, status int, over time.Duration) *tidegate.Limit {
+	spec := tidegate.Spec{Name: name, Algorithm: algorithm, Events: events, Period: time.Hour, Terms: &tidegate.Terms{
+		MaxOver: over, AtEnd: tidegate.AtEnd{Counts: []tidegate.StatusRange{{From: status, To: status}}},
+	}}
+	if algorithm == tidegate.Quota {
+		spec.Period, spec.Calendar = 0, tidegate.Day
+	}
+	return tidegate.MustLimit(spec)
+}
+
+// A ticket settles once, and for ReserveTTL, also if none of the checks in its record was charged:
+// they were full, and only tried or gave way for a while.
+func TestTicketWithAnEmptyRecordSettlesOnce(t *testing.T) {
+	windows := []tidegate.Algorithm{
+		tidegate.TokenBucket, tidegate.FixedWindow, tidegate.SlidingLog, tidegate.SlidingWindow, tidegate.SubWindows, tidegate.Quota,
+	}
+	for _, algorithm := range windows {
+		for name, full := range map[string]tidegate.Check{
+			"tried":       {Key: "a", Cost: 1, Advisory: true, Limit: countingOnly("full", algorithm, 1, wrong, 0)},
+			"gives way":   {Key: "a", Cost: 1, Limit: countingOnly("full", algorithm, 1, wrong, time.Hour)},
+			"an estimate": {Key: "a", Cost: 1, Advisory: true, Estimate: true, Limit: countingOnly("full", algorithm, 1, wrong, 0)},
+		} {
+			for late, want := range map[time.Duration][]error{0: {nil, tidegate.ErrSettled}, tidegate.ReserveTTL: {tidegate.ErrSettled, tidegate.ErrSettled}} {
+				synctest.Test(t, func(t *testing.T) {
+					store := memory.New()
+					errs := tidegate.Check{Key: "a", Cost: 1, Limit: countingOnly("errors", tidegate.TokenBucket, 40, 500, 0)}
+					gate := tidegate.NewGate(vector{full, errs}, store)
+					tidegate.New(store, errs.Limit).AllowN(t.Context(), "a", 10)
+					gate.Decide(t.Context(), &tidegate.Request{})
+					d, ticket := gate.Issue(t.Context(), &tidegate.Request{})
+					if !d.OK || ticket == nil {
+						t.Fatalf("%s %s: %+v %v", algorithm, name, d, ticket)
+					}
+					time.Sleep(late)
+					before := left(t, store, vector{errs})
+					for i, want := range want {
+						if err := gate.Settle(t.Context(), carried(t, ticket), tidegate.Outcome{Status: right}); !errors.Is(err, want) {
+							t.Errorf("%s %s, after %s: report %d: %v, want %v", algorithm, name, late, i+1, err, want)
+						}
+					}
+					if late > 0 {
+						if after := left(t, store, vector{errs}); after != before {
+							t.Errorf("%s %s: too late: %swas %s", algorithm, name, after, before)
+						}
+						return
+					}
+					wantLeft(t, tidegate.New(store, errs.Limit), "a", 40-10-1)
+				})
+			}
+		}
+	}
+}
+
 func TestTicketComesTooLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New()

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -124,4 +125,41 @@ func settleTry(gate *tidegate.Gate, m *tries, one issued, status int) error {
 		m.failed--
 	}
 	return gate.Settle(context.Background(), one.ticket, tidegate.Outcome{Status: status})
+}
+
+// testTicketOnce: a ticket is settled once, also if what it was to be settled once by had no room:
+// nothing of that was charged, and what was charged to others is given back for the first report.
+func testTicketOnce(s *subject) {
+	if _, ok := reserver(s.store); !ok {
+		return
+	}
+	s.each(func(s *subject, k kind) {
+		if k.spec.Algorithm == tidegate.Concurrency || k.spec.Algorithm == tidegate.LeakyBucket {
+			return // as in testSettledBlocks
+		}
+		counts := func(name string, status int) *tidegate.Limit {
+			spec := k.slow(name, 4).Spec
+			spec.Terms = &tidegate.Terms{AtEnd: tidegate.AtEnd{Counts: []tidegate.StatusRange{{From: status, To: status}}}}
+			return tidegate.MustLimit(spec)
+		}
+		tried, errs := counts("tried", 401), counts("errors", 500)
+		store := s.whole("vectors", "advisory", "returns", "reservations")
+		gate := tidegate.NewGate(wrongPasswords{advisory(tried, "ann", 1), check(errs, "ann", 1)}, store)
+		var given []*tidegate.Ticket
+		for range 4 {
+			if d, t := gate.Issue(context.Background(), &tidegate.Request{}); d.OK && t != nil {
+				given = append(given, t)
+			}
+			s.adjust(tidegate.Receipt{}, check(tried, "ann", 4))
+		}
+		if len(given) != 4 {
+			s.Fatalf("%d of 4 requests got a ticket", len(given))
+		}
+		for i, want := range []error{nil, tidegate.ErrSettled, tidegate.ErrSettled} {
+			if err := gate.Settle(context.Background(), given[3], tidegate.Outcome{Status: 200}); !errors.Is(err, want) {
+				s.Errorf("report %d: %v, want %v", i+1, err, want)
+			}
+			s.wantLeft(1, check(errs, "ann", 1))
+		}
+	})
 }

@@ -130,6 +130,7 @@ var behaviours = []behaviour{
 	{"reset", testReset},
 	{"gate/only what is settled blocks", testSettledBlocks},
 	{"gate/what nobody reports is settled", testUnreportedBlocks},
+	{"gate/a ticket is settled once", testTicketOnce},
 	{"misuse/rejected without effect", testMisuse},
 	{"misuse/access rules", testAccessRules},
 	{"misuse/slice reused", testSliceReused},
