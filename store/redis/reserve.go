@@ -210,9 +210,12 @@ func (s *Store) settle(ctx context.Context, id string, actual int64) error {
 		return nil
 	case !done && len(elsewhere) == 0:
 		return tidegate.ErrSettled
-	case !done: // another call was first: read again how far it came
+	case !done: // another call was first, or the time is over: read again how far it came
 		if rec, err = s.readRecord(ctx, at, id); err != nil {
 			return err
+		}
+		if !rec.settling {
+			return tidegate.ErrSettled // records can be read for a second longer than they count
 		}
 	default:
 		rec.settling, rec.actual = true, actual

@@ -169,3 +169,31 @@ func TestSettleWhileAMasterIsAway(t *testing.T) {
 		wantUsed(t, s, h.checks, 20)
 	}
 }
+
+// An estimate whose time is over stays charged on all subjects, in the last second as well, in which its record
+// can still be read.
+func TestSettleTooLateOverSlots(t *testing.T) {
+	t.Parallel()
+	_, shards := someShards(t, "a", "b", "c")
+	start := time.Unix(1005*24*3600*20, 0) // in the middle of every period
+	now := start
+	s := openTest(t, Config{Shards: shards, pretend: func() time.Time { return now }})
+	const estimate = 50
+	for _, a := range []tidegate.Algorithm{tidegate.TokenBucket, tidegate.FixedWindow, tidegate.SlidingWindow, tidegate.SubWindows, tidegate.SlidingLog} {
+		for _, late := range []time.Duration{-time.Microsecond, 0, time.Second} {
+			for _, actual := range []int64{0, 5, estimate, 80} {
+				now = start
+				checks, id := reserveThree(t, s, fmt.Sprint(a, late, actual), a, estimate)
+				now = start.Add(time.Minute + late) // for which it was reserved
+				want, wantErr := int64(estimate), tidegate.ErrSettled
+				if late < 0 {
+					want, wantErr = actual, nil
+				}
+				if err := s.Settle(t.Context(), id, actual); err != wantErr {
+					t.Errorf("%s settled with %d, %s late: %v, want %v", a, actual, late, err, wantErr)
+				}
+				wantUsed(t, s, checks, want)
+			}
+		}
+	}
+}
