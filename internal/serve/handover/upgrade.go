@@ -36,6 +36,11 @@ func (p *process) upgrade(ctx context.Context) (done bool, err error) {
 // replace returns when a successor serves instead of this process; the channel is closed when
 // requests in progress are done. On an error, this process continues to serve.
 func (p *process) replace(ctx context.Context) (*successor, <-chan struct{}, error) {
+	file, remove, err := p.place()
+	if err != nil {
+		return nil, nil, err
+	}
+	defer remove()
 	left, drop := p.leaveFiles()
 	defer drop()
 	s, err := start(p.endpoints, p.held, left)
@@ -59,7 +64,7 @@ func (p *process) replace(ctx context.Context) (*successor, <-chan struct{}, err
 	case <-gone:
 	case <-time.After(parting):
 	}
-	if err = p.give(ctx, s); err != nil {
+	if err = p.give(ctx, s, file); err != nil {
 		s.kill()
 		if p.Resumed != nil {
 			p.Resumed()
@@ -97,37 +102,29 @@ func (p *process) leaveFiles() (folder string, drop func()) {
 }
 
 // give hands everything over, and returns when the successor serves with it.
-func (p *process) give(ctx context.Context, s *successor) error {
-	file, drop, err := p.write()
-	if err != nil {
-		return err
+func (p *process) give(ctx context.Context, s *successor, file string) error {
+	if p.HandOver != nil {
+		if err := p.HandOver(file); err != nil {
+			return err
+		}
 	}
-	defer drop()
 	if err := s.yours(file); err != nil {
 		return s.why()
 	}
 	return s.await(ctx, wordServing, p.stepTimeout)
 }
 
-// write calls HandOver. Without Options.File it uses a temporary file, which drop removes.
-func (p *process) write() (file string, drop func(), err error) {
-	drop = func() {}
-	if p.HandOver == nil {
-		return "", drop, nil
+// place returns the file to hand over in; "" if there is nothing to hand over. Without Options.File
+// it is in a new folder, which remove removes.
+func (p *process) place() (file string, remove func(), err error) {
+	if p.HandOver == nil || p.File != "" {
+		return p.File, func() {}, nil
 	}
-	if file = p.File; file == "" {
-		dir, err := os.MkdirTemp("", "tidegate-handover-")
-		if err != nil {
-			return "", drop, err
-		}
-		drop = func() { os.RemoveAll(dir) }
-		file = filepath.Join(dir, "counters")
+	dir, err := os.MkdirTemp("", "tidegate-handover-")
+	if err != nil {
+		return "", func() {}, err
 	}
-	if err := p.HandOver(file); err != nil {
-		drop()
-		return "", drop, err
-	}
-	return file, drop, nil
+	return filepath.Join(dir, "counters"), func() { os.RemoveAll(dir) }, nil
 }
 
 // spare opens the endpoints once more on the same sockets, without serving yet.

@@ -5,6 +5,7 @@ package handover
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -240,6 +241,45 @@ func TestPredecessorGoesOn(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A process that could not hand over goes on with what it handed over, and with nothing else: what it
+// still has is not opened again.
+func TestResumedAfterHandOverAlone(t *testing.T) {
+	f := func(name, role, temp string, handOver error, want string) {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv(envRole, role)
+			t.Setenv("TMPDIR", temp)
+			var d diary
+			l := listen(t)
+			upgrade := make(chan os.Signal, 1)
+			var log output
+			ctx, stop := context.WithCancel(t.Context())
+			ended := make(chan error, 1)
+			go func() {
+				ended <- serve(ctx, &Heir{}, Options{
+					Endpoints: []Endpoint{speaker(l, "predecessor", nil)},
+					HandOver:  func(file string) error { d.note("handed over"); return errors.Join(handOver, os.WriteFile(file, nil, 0o600)) },
+					Resumed:   func() { d.note("resumed") },
+					Upgrade:   upgrade, Log: slog.New(slog.NewTextHandler(&log, nil)),
+				}, patient)
+			}()
+			upgrade <- syscall.SIGUSR2
+			log.await(t, 1, "not upgraded")
+			stop()
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+			if got := strings.Join(d.lines, ", "); got != want {
+				t.Errorf("%s, want %s\n%s", got, want, &log)
+			}
+		})
+	}
+	missing, there := filepath.Join(t.TempDir(), "none"), t.TempDir()
+	f("not prepared", "fails", there, nil, "")
+	f("no folder for temporary files", "takes over", missing, nil, "")
+	f("a full disk", "takes over", there, errors.New("the disk is full"), "handed over, resumed")
+	f("dead after that", "dies", there, nil, "handed over, resumed")
 }
 
 // Somebody who wants the process to end does not wait for an upgrade.
