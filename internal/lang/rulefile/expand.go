@@ -35,21 +35,22 @@ type expander struct {
 }
 
 // expand returns the branches in before, which were written for r, with those that it makes for the
-// tiers and tables of r. The written ones keep their terms, but lose their tables.
-func (d *decoder) expand(r *Rule, before []Branch) []Branch {
+// tiers and tables of r. The written ones keep their terms, but lose their tables. ok is false if
+// there would be too many.
+func (d *decoder) expand(r *Rule, before []Branch) (made []Branch, ok bool) {
 	own := r.Terms
 	tiers := d.tiersOf(r)
 	if len(tiers) == 0 && !hasTable(own, before) {
-		return before
+		return before, true
 	}
 	x := &expander{decoder: d, rule: r}
 	for i := range before {
 		if !x.under(&before[i], own, tiers) {
-			return x.made
+			return x.made, false
 		}
 	}
-	x.under(nil, own, tiers)
-	return x.made
+	ok = x.under(nil, own, tiers)
+	return x.made, ok
 }
 
 // under adds the branches for the tiers and rows of requests that take the written branch b, and b
@@ -178,15 +179,18 @@ func (l *Limits) clone() *Limits {
 // know sets r.Known to the values of identities that the tables and tiers of r name, and the tables of
 // branches.
 func (d *decoder) know(r *Rule, branches []Branch) {
+	had := make(map[RowValue]bool)
 	add := func(name, value, rest string) {
+		if had[RowValue{name, value}] {
+			return
+		}
+		had[RowValue{name, value}] = true
 		f := r.Finite(name)
 		if f == nil {
 			r.Known = append(r.Known, Finite{Name: name, Else: rest})
 			f = &r.Known[len(r.Known)-1]
 		}
-		if !slices.Contains(f.Values, value) {
-			f.Values = append(f.Values, value)
-		}
+		f.Values = append(f.Values, value)
 	}
 	of := func(l *Limits) {
 		if !l.isTable() {
@@ -215,12 +219,15 @@ func (d *decoder) know(r *Rule, branches []Branch) {
 // expandRule replaces the tiers and tables of r by branches. It returns expired, the branches that have
 // ended, with the same done to them.
 func (d *decoder) expandRule(r *Rule, expired []Branch) []Branch {
-	d.know(r, slices.Concat(r.For, expired))
+	written, fits := slices.Concat(r.For, expired), true
 	if len(expired) > 0 {
 		past := *r
-		expired = d.expand(&past, expired)
+		expired, fits = d.expand(&past, expired)
 	}
-	r.For = d.expand(r, r.For)
+	made, ok := d.expand(r, r.For)
+	if r.For = made; ok && fits { // otherwise the file is refused, and has too many to look at
+		d.know(r, written)
+	}
 	r.Terms = (&expander{decoder: d, rule: r}).base(r.Terms, d.tiersOf(r))
 	r.Terms.Limits = r.Terms.Limits.clone()
 	d.deadTerms(r)
