@@ -34,7 +34,7 @@ func counterOf(c *tidegate.Check) counterID { return counterID{c.Limit.Identity(
 // knows already, divided by the number of nodes; used and known are in events of the fleet.
 type backlogEntry struct {
 	limit    *tidegate.Limit
-	nodes    int64 // how many there were
+	nodes    int64 // how many there were when used was determined
 	admitted int64
 	used     float64       // according to the local store, at last
 	last     time.Duration // when used was determined
@@ -61,6 +61,27 @@ func (d *backlogEntry) fade(used float64, start time.Time, from, to time.Duratio
 	return fade(d.limit, used, start.Add(from), start.Add(to))
 }
 
+// spread has d divided by another number of nodes from at on, which changes nothing of amount. What is used here is in events of
+// the fleet: those of d count as often as there are nodes.
+func (d *backlogEntry) spread(nodes int64, start time.Time, at time.Duration) {
+	if nodes == d.nodes {
+		return
+	}
+	known := d.fade(d.known, start, d.when, at)
+	d.used = known + (d.usedAt(start, at)-known)*float64(nodes)/float64(d.nodes)
+	d.nodes, d.last = nodes, at
+}
+
+// join adds what was admitted before, which could not be posted, to what was admitted since.
+func (d *backlogEntry) join(before *backlogEntry, start time.Time) {
+	at := max(d.last, before.last)
+	before.spread(d.nodes, start, at)
+	since := d.usedAt(start, at) - d.fade(d.known, start, d.when, at)
+	d.used, d.last = before.usedAt(start, at)+since, at
+	d.admitted += before.admitted
+	d.known, d.when, d.tries = before.known, before.when, before.tries
+}
+
 // faded reports whether nothing of d can count any more.
 func (d *backlogEntry) faded(start time.Time, now time.Duration) bool {
 	return d.fade(float64(d.limit.Capacity()), start, d.last, now) == 0
@@ -84,14 +105,15 @@ func (b *backlog) add(c *tidegate.Check, admitted, charged, used, nodes int64, n
 			return
 		}
 		// The backend knows what was used before: earlier backlogs have been posted.
-		d = &backlogEntry{known: float64(max(0, used-charged)), when: now, last: now}
+		d = &backlogEntry{nodes: nodes, known: float64(max(0, used-charged)), when: now, last: now}
 		d.used = d.known
 		id.key = strings.Clone(c.Key) // it may lie in memory of the request
 		if !b.enter(id, d, now) {
 			return
 		}
 	}
-	d.limit, d.nodes = c.Limit, nodes
+	d.limit = c.Limit
+	d.spread(nodes, b.start, now)
 	d.used = max(0, d.usedAt(b.start, now)+float64(charged))
 	d.admitted = max(0, d.admitted+admitted)
 	d.last = now
@@ -143,7 +165,7 @@ func (b *backlog) reconcile(id counterID, known float64, nodes int64, now, reach
 	}
 	d.admitted = max(0, d.amount(b.start, d.reckoned(now, reachable)))
 	d.used = known + sent + float64(d.admitted*nodes)
-	d.known, d.when, d.last = known, now, now
+	d.nodes, d.known, d.when, d.last = nodes, known, now, now
 	return d.used
 }
 

@@ -119,8 +119,7 @@ func (b *backlog) putBack(posts []post, now time.Duration) {
 				continue
 			}
 		} else { // more was admitted meanwhile
-			d.admitted += p.entry.admitted
-			d.known, d.when, d.tries = p.entry.known, p.entry.when, p.entry.tries
+			d.join(p.entry, b.start)
 		}
 		b.markUrgent(p.id, d)
 	}

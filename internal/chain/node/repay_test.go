@@ -117,6 +117,70 @@ func TestBacklogAmount(t *testing.T) {
 	f(backlogEntry{limit: bucket, nodes: 2, admitted: 90, used: 60, known: 60, last: 90 * time.Minute}, 100*time.Minute, 25)
 }
 
+// Nodes that come and go change nothing of what was admitted and is still to be charged: not when more is admitted, nor when
+// another answer of the backend is known, nor when a post comes back.
+func TestBacklogAmountWhenTheNumberOfNodesChanges(t *testing.T) {
+	for _, a := range []tidegate.Algorithm{
+		tidegate.TokenBucket, tidegate.LeakyBucket, tidegate.FixedWindow, tidegate.SlidingWindow, tidegate.SlidingLog, tidegate.SubWindows, tidegate.Quota,
+	} {
+		spec := tidegate.Spec{Name: "l", Algorithm: a, Events: 6000, Period: time.Hour}
+		if a == tidegate.Quota {
+			spec.Period, spec.Calendar = 0, tidegate.Day
+		}
+		l := tidegate.MustLimit(spec)
+		c := tidegate.Check{Key: "k", Limit: l, Cost: 1}
+		id := counterOf(&c)
+		for _, changes := range [][]int64{{1, 3}, {3, 1}, {1, 3, 5, 2, 1}, {4, 1, 4, 1}, {2, 2}} {
+			for _, known := range []int64{0, 50} {
+				for _, pause := range []time.Duration{0, 30 * time.Second} {
+					b := backlog{start: time.Date(2026, time.January, 5, 1, 0, 0, 0, time.UTC)}
+					var now time.Duration
+					local := float64(known) // used according to the local store, of which nodes that come and go change nothing either
+					sleep := func() {
+						local = fade(l, local, b.start.Add(now), b.start.Add(now+pause))
+						now += pause
+					}
+					due := func() int64 { return b.entries[id].amount(b.start, now) }
+					want := func(what string, want int64) {
+						t.Helper()
+						if got := due(); got != want {
+							t.Errorf("%s, %d are known, pauses of %s, nodes %v, %s: %d to be charged, want %d", a, known, pause, changes, what, got, want)
+						}
+					}
+					admit := func(n, nodes int64) {
+						local += float64(n * nodes)
+						b.add(&c, n, n*nodes, int64(local), nodes, now)
+					}
+					admit(300, changes[0])
+					want("at first", 300)
+					for _, nodes := range changes[1:] {
+						sleep()
+						before := due()
+						admit(1, nodes)
+						want("one more", before+1)
+					}
+					last := changes[len(changes)-1]
+					for _, nodes := range changes {
+						sleep()
+						before := due()
+						b.reconcile(id, float64(2*known), nodes, now, now)
+						want("another answer", before)
+						admit(1, last)
+						want("one more after the answer", before+1)
+					}
+					for _, nodes := range changes {
+						before := due()
+						posts := b.take(1, now, now)
+						admit(5, nodes)
+						b.putBack(posts, now)
+						want("a post came back", before+5)
+					}
+				}
+			}
+		}
+	}
+}
+
 // What could not be paid is joined with what was admitted meanwhile.
 func TestBacklogThatComesBackIsJoined(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
