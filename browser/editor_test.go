@@ -1,6 +1,9 @@
 package browser
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -130,4 +133,59 @@ func TestDraftStays(t *testing.T) {
 	if s.rulesHash() == "" {
 		t.Error("there are no rules")
 	}
+}
+
+// What is not edited is written as it was, byte by byte, although the field for text knows one kind of line end
+// only: a byte order mark, \r\n, \r, tabs, and what cannot be seen.
+func TestLineEndsStay(t *testing.T) {
+	const odd = "# \U0001F468\u200d\U0001F469\u200d\U0001F467\ta\u2028b\r# old\r\r\n\n"
+	was := "\ufeff" + strings.Replace(strings.ReplaceAll(storyRules, "\n", "\r\n"), "identify:", odd+"identify:", 1)
+	s := start(t, was)
+	p := openAs(t, s, aliceToken)
+	p.press("Rules")
+	var shown string
+	p.wait("there is a text", func() bool {
+		p.js(`(document.querySelector("textarea") || {}).value || ""`, &shown)
+		return shown != ""
+	})
+	p.press("Try")
+	p.until("main", "This is what is in force.")
+	edits := [][2]string{{"limits: 10/10s", "limits: 20/10s"}, {"# Everybody together.", "# Everybody."}}
+	for _, e := range edits {
+		shown = strings.Replace(shown, e[0], e[1], 1)
+		p.fill("textarea", shown)
+	}
+	p.press("Overview")
+	p.until(".verdict", "All well")
+	p.press("Rules")
+	p.until("#meanwhile", editedBefore)
+	p.press("Try")
+	p.until("main", "These rules load.")
+	p.fill("input[name=reason]", "twice as many searches")
+	p.press("Apply")
+	p.until("main", "In force: ")
+	want := strings.NewReplacer(edits[0][0], edits[0][1], edits[1][0], edits[1][1]).Replace(was)
+	if got, err := os.ReadFile(filepath.Join(s.dir, "rules.yaml")); err != nil || string(got) != want {
+		t.Errorf("%v: %q, want %q", err, got, want)
+	}
+
+	f := func(text, shown, want string) {
+		t.Helper()
+		var got string
+		if p.js(fmt.Sprintf("import('/ui/ends.js').then((m) => m.edited(%q, %q))", text, shown), &got); got != want {
+			t.Errorf("%q that is shown as %q becomes %q, want %q", text, shown, got, want)
+		}
+	}
+	for _, text := range []string{"", "\n", "\r", "\r\n", "a", "a\r\nb", "a\r\n", "a\rb\n\r\nc", "\r\r\n\n\r"} {
+		f(text, strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text), text)
+	}
+	f("a\nb", "a\nc", "a\nc")
+	f("a\r\nb\r\nc\r\n", "a\nB\nc\n", "a\r\nB\r\nc\r\n")
+	f("a\r\nb\nc\rd", "a\nB\nC\nd", "a\r\nB\nC\rd")
+	f("a\r\nb", "a\nb\nc", "a\r\nb\r\nc")
+	f("a\r\nb", "a", "a")
+	f("a\r\nb\r\n", "x\na\nb\n", "x\r\na\r\nb\r\n")
+	f("a\r\nb\r\n", "", "")
+	f("a\r\n", "$&\n", "$&\r\n")
+	f("a\rb\n", "a\n\n", "a\r\r") // \r and \n would be one end
 }

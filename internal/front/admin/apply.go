@@ -28,6 +28,8 @@ type EditableLayer struct {
 	Name  string            `json:"name"`
 	Main  string            `json:"main,omitempty"` // the file to begin with; "" means all at the top
 	Files map[string]string `json:"files"`
+	// Unshown says of files why they are not in Files and cannot be changed here.
+	Unshown map[string]string `json:"unshown,omitempty"`
 	// Fixed says why the layer cannot be changed here; "" means that it can.
 	Fixed string `json:"fixed,omitempty"`
 	// Reaches says which instances get a change.
@@ -157,6 +159,9 @@ func (s *server) newRules(ctx context.Context, q *NewRules) (*EditableLayer, *so
 	for name, text := range q.Files {
 		if _, known := bundle.Files[name]; !known {
 			return nil, nil, problemf(http.StatusBadRequest, "There is no file %q in %s.", name, layers[at].Name)
+		}
+		if why := layers[at].Unshown[name]; why != "" {
+			return nil, nil, problemf(http.StatusConflict, "The file %q of %s cannot be changed here: %s.", name, layers[at].Name, why)
 		}
 		bundle.Files[name] = []byte(text)
 	}

@@ -3,6 +3,7 @@ package admin
 import (
 	"net/http"
 	"slices"
+	"unicode/utf8"
 
 	"tidegate.dev/tidegate/internal/telemetry/fit"
 	"tidegate.dev/tidegate/rules"
@@ -107,13 +108,20 @@ func (s *server) filesInForce() map[string][]byte {
 	return all
 }
 
-// Editable returns a bundle as a layer that operators see. In its Files, tabs are spaces, other
-// characters that cannot be printed are '?', and a text ends after maxRules bytes; its Bundle has the
-// files as they are.
+// Editable returns a bundle as a layer that operators see and change. Its Files are as they are in the
+// bundle, byte by byte, since they come back as part of a change; those that JSON cannot carry are
+// Unshown.
 func Editable(name string, b *source.Bundle) EditableLayer {
 	l := EditableLayer{Name: name, Main: b.Main, Files: make(map[string]string, len(b.Files)), Bundle: b}
 	for file, text := range b.Files {
-		l.Files[file] = shown(string(text), maxRules)
+		if utf8.Valid(text) {
+			l.Files[file] = string(text)
+			continue
+		}
+		if l.Unshown == nil {
+			l.Unshown = make(map[string]string)
+		}
+		l.Unshown[file] = "it is not UTF-8 text"
 	}
 	return l
 }

@@ -4,6 +4,7 @@ import { get, may, me, post } from "./api.js";
 import { clock } from "./words.js";
 import { choice, denied, empty, field, form, note } from "./parts.js";
 import { applied, diff, tried } from "./plan.js";
+import { edited } from "./ends.js";
 
 // drafts are texts that were not applied yet, by operator, layer and file. They outlive a look at another page, the end of
 // a session, and rules of others: each knows the files that it was made from.
@@ -21,26 +22,28 @@ export default function edit(place, files, newest, done) {
 	const why = may("rule") ? field("Reason, for the audit log", "reason", { maxlength: 500 }) : null, reason = why && why.querySelector("input");
 	const go = h("button.main", { value: "apply", disabled: true }, "Apply");
 
+	let is = ""; // the text, with line ends that the textarea does not show
+
 	const load = () => {
 		const [layer, file] = at(), mine = drafts.get(id());
-		text.value = mine ? mine.text : layer.files[file];
+		text.value = is = mine ? mine.text : layer.files[file];
 		if (mine && reason) reason.value = mine.reason;
 		show(meanwhile, mine ? kept(mine, files.hash, layer, newest) : null);
-		show(state, layer.fixed ? note("", "They cannot be changed here: " + layer.fixed + ".") : h("p.small.quiet", {}, "Changes reach " + layer.reaches + "."));
+		show(state, Object.entries(layer.unshown || {}).map(([name, why]) => h("p.small.quiet", {}, name + " is not shown and cannot be changed here: " + why + ".")), layer.fixed ? note("", "They cannot be changed here: " + layer.fixed + ".") : h("p.small.quiet", {}, "Changes reach " + layer.reaches + "."));
 		go.disabled = true;
 	};
 	const remember = () => {
 		const [layer, file] = at(), mine = drafts.get(id());
-		if (text.value === layer.files[file]) drafts.delete(id());
-		else drafts.set(id(), { hash: files.hash, files: layer.files, ...mine, text: text.value, reason: reason ? reason.value : "" });
+		if (is === layer.files[file]) drafts.delete(id());
+		else drafts.set(id(), { hash: files.hash, files: layer.files, ...mine, text: is, reason: reason ? reason.value : "" });
 	};
 	const f = form([pick, h("label", {}, "Text", text), state, why],
 		[h("button", { value: "try" }, "Try"), reason ? go : null, h("button", { type: "button", onclick: () => { drafts.delete(id()); load(); } }, "Discard")], async (v, pressed, out) => {
-			const [layer, file] = at(), changed = { [file]: text.value };
+			const [layer, file] = at(), changed = { [file]: is };
 			const overtaken = async () => (await get("/rules/files")).hash !== files.hash;
 			if (pressed !== "apply") {
 				if (await overtaken()) return second(done);
-				go.disabled = !await tried(out, files, layer, { ...layer.files, ...changed }, [[file, layer.files[file], text.value]]) || Boolean(layer.fixed);
+				go.disabled = !await tried(out, files, layer, { ...layer.files, ...changed }, [[file, layer.files[file], is]]) || Boolean(layer.fixed);
 				return;
 			}
 			if (!v.reason.trim()) throw new Error("Say why, for whoever looks at this later.");
@@ -54,7 +57,7 @@ export default function edit(place, files, newest, done) {
 			drafts.delete(id());
 			await applied(made, done);
 		});
-	text.addEventListener("input", () => { go.disabled = true; remember(); });
+	text.addEventListener("input", () => { go.disabled = true; is = edited(is, text.value); remember(); });
 	if (reason) reason.addEventListener("input", remember);
 	const begun = names.find(([value]) => { picked.value = value; return drafts.has(id()); });
 	picked.value = (begun || names[0])[0];
