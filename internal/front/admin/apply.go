@@ -49,11 +49,14 @@ func (s *server) ruleFiles(*http.Request) (any, error) {
 	if s.Rules == nil || s.Apply == nil {
 		return nil, problemf(http.StatusNotFound, "There are no rules here.")
 	}
+	// Read before Layers is called: if other rules come in force in between, the hash is that of older
+	// rules than the files, and a change that is made from these is a conflict.
+	hash := s.Rules.Status().Hash
 	layers, err := s.Apply.Layers()
 	if err != nil {
 		return nil, problemf(http.StatusServiceUnavailable, "The files of the rules cannot be shown: %v.", err)
 	}
-	return RuleFiles{Hash: s.Rules.Status().Hash, Layers: layers}, nil
+	return RuleFiles{Hash: hash, Layers: layers}, nil
 }
 
 // NewRules is the body of POST /rules/apply: files that replace those in force, or a set from the

@@ -137,3 +137,18 @@ func TestFilesComeBack(t *testing.T) {
 		})
 	}
 }
+
+// A reload while the files are read for the page does not let a change that is made from the old ones
+// undo what came in force.
+func TestFilesAreReadDuringAReload(t *testing.T) {
+	d, l := changing(t, map[string]string{"list.txt": "alice\n"})
+	theirs := maps.Clone(l.files)
+	theirs["list.txt"] = []byte("alice\nbob\n")
+	l.read = func() { l.put(theirs) }
+	is := d.ruleFiles(t)
+	l.read = nil
+	status, said := d.apply(t, NewRules{Hash: is.Hash, Files: map[string]string{"list.txt": is.Layers[0].Files["list.txt"] + "eve\n"}, Reason: "a test"})
+	if status != http.StatusConflict || string(l.files["list.txt"]) != "alice\nbob\n" {
+		t.Errorf("%d %s; in force: %q", status, said, l.files["list.txt"])
+	}
+}
