@@ -10,11 +10,11 @@ import (
 )
 
 // explainShared sets Consistency and Shared of x: how the instances of a fleet share the counter.
-// It leaves them empty if the rule is strict or says nothing. instances is how many the file says
-// there are; 0 means that it does not say.
+// It leaves them empty if the rule is strict or says nothing, and for what refuses without counting.
+// instances is how many the file says there are; 0 means that it does not say.
 func (r *rule) explainShared(x *ExplainedCheck, instances int) {
 	l := x.Check.Limit
-	if r.deny || l.Terms.Role == tidegate.Blocks {
+	if l.Algorithm == tidegate.Deny || l.Terms.Role == tidegate.Blocks {
 		return
 	}
 	shared, why := r.written().Sharing(l.Algorithm)

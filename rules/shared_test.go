@@ -2,6 +2,7 @@ package rules
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -233,4 +234,37 @@ func TestExplainShared(t *testing.T) {
 		"token_bucket split: each instance has its share of 7/second, by how many there are; token_bucket because of `consistency: split`, as no algorithm is written",
 		"token_bucket split: each instance has its share of 10/second, by how many there are; token_bucket because of `consistency: split`, as no algorithm is written",
 		"token_bucket split: each instance has its share of 70/second, by how many there are; token_bucket because of `consistency: split`, as no algorithm is written")
+}
+
+// What refuses without counting has no counter to share, and explain does not say that it cannot be.
+func TestExplainSharedOfRefusals(t *testing.T) {
+	for _, mode := range []string{"strict", "leased", "split", "eventual"} {
+		for _, shadow := range []string{"enforce", "shadow"} {
+			set := parse(t, `
+defaults: { consistency: `+mode+` }
+identify: { user: client header X-User }
+rules:
+  - { name: denies, deny: true, mode: `+shadow+` }
+  - { name: refuses, per: user, missing: refuse, limits: 500/second, mode: `+shadow+` }
+  - { name: sheds, per: user, limits: 500/second, shed: { while: cpu > 10% }, mode: `+shadow+` }
+`, Config{Signals: signals{"cpu": 1}})
+			set.shedders[0].steps.Store(shedSteps) // everything
+			set.shedders[0].due.Store(math.MaxInt64)
+			found := 0
+			for _, r := range set.Explain(as("GET /", "ip", "192.0.2.1")).Rules {
+				for _, c := range r.Checks {
+					if c.Check.Limit.Algorithm != tidegate.Deny {
+						continue
+					}
+					found++
+					if c.Consistency != "" || c.Shared != "" {
+						t.Errorf("%s, %s: %s is explained as %s: %s", mode, shadow, r.Name, c.Consistency, c.Shared)
+					}
+				}
+			}
+			if found != 3 {
+				t.Errorf("%s, %s: %d checks refuse, want 3", mode, shadow, found)
+			}
+		}
+	}
 }
