@@ -20,7 +20,7 @@ type lazyClient struct {
 	client atomic.Pointer[rueidis.Client] // nil until it is made
 
 	mu     sync.Mutex
-	trying chan struct{} // closed when the attempt under way has ended; nil if none is
+	trying chan struct{} // closed when the attempt under way, or the one that made the client, has ended; otherwise nil
 	err    error         // of the last attempt
 	next   time.Time     // no attempt before this
 	closed bool
@@ -93,7 +93,7 @@ func (l *lazyClient) get(ctx context.Context) (rueidis.Client, error) {
 }
 
 // attempt returns a channel that is closed when the attempt under way ends. It starts one if
-// there is none.
+// there is none, and none has made the client.
 func (l *lazyClient) attempt() (ended <-chan struct{}, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -101,7 +101,7 @@ func (l *lazyClient) attempt() (ended <-chan struct{}, err error) {
 	case l.closed:
 		return nil, errClosed
 	case l.trying != nil:
-	case time.Now().Before(l.next) && l.client.Load() == nil:
+	case time.Now().Before(l.next):
 		return nil, l.err
 	default:
 		l.trying = make(chan struct{})
@@ -119,15 +119,13 @@ func (l *lazyClient) connect() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	close(l.trying)
-	l.trying = nil
 	switch {
 	case l.closed && client != nil:
 		client.Close()
-	case l.client.Load() != nil: // another one was quicker
 	case client != nil: // a single Redis need not have answered
 		l.client.Store(&client)
 	default:
-		l.err = err
+		l.trying, l.err = nil, err
 		l.next = time.Now().Add(retryPause + rand.N(retryPause))
 	}
 }
