@@ -7,8 +7,10 @@ import (
 
 // how says how a request is charged.
 type how struct {
-	record  bool // by Reserver.Reserve: the store keeps a record of the estimates
-	settled bool // what may be given back is charged as settled as well; see Limit.Settled
+	// recorded, if not nil, says which checks are charged to a record of the store, by
+	// Reserver.Reserve. For checks that are added to these, it says nothing.
+	recorded []bool
+	settled  bool // what may be given back is charged as settled as well; see Limit.Settled
 }
 
 // decide decides about r. counted are the checks without access rules: those that the store is asked
@@ -84,21 +86,31 @@ func (g *Gate) take(ctx context.Context, checks []Check, how how) Decision {
 func (g *Gate) ask(ctx context.Context, checks []Check, how how) (Decision, error) {
 	if how.settled {
 		if all := withSettled(checks); len(all) > len(checks) {
-			return g.askSettled(ctx, checks, all, how.record)
+			return g.askSettled(ctx, checks, all, how.recorded)
 		}
 	}
-	return g.askStore(ctx, checks, how.record)
+	return g.askStore(ctx, checks, how.recorded)
 }
 
-func (g *Gate) askStore(ctx context.Context, checks []Check, record bool) (Decision, error) {
-	if !record {
+func (g *Gate) askStore(ctx context.Context, checks []Check, recorded []bool) (Decision, error) {
+	if recorded == nil {
 		return g.store.Take(ctx, checks, 1)
 	}
 	store, ok := g.store.(Reserver)
 	if !ok {
 		return Decision{}, ErrUnsupported
 	}
+	swapEstimates(checks, recorded)
+	defer swapEstimates(checks, recorded)
 	return store.Reserve(ctx, checks, ReserveTTL)
+}
+
+// swapEstimates exchanges Check.Estimate for recorded: a store records what is marked as an estimate,
+// and to a Gate that says how the true cost is found.
+func swapEstimates(checks []Check, recorded []bool) {
+	for i := range recorded {
+		checks[i].Estimate, recorded[i] = recorded[i], checks[i].Estimate
+	}
 }
 
 // waitedLimit returns the limit that a caller was waiting for when it left: the first enforced one

@@ -22,6 +22,7 @@ func wrongPasswords(spec tidegate.Spec) vector {
 const (
 	wrong, right = 401, 200
 	blockTime    = 15 * time.Minute
+	longBlock    = 72 * time.Hour
 )
 
 func TestRightPasswordsAtOnceAreNotBlocked(t *testing.T) {
@@ -92,6 +93,84 @@ func TestEstimatesInFlightStartNoBlock(t *testing.T) {
 		_ = second.End(used(15))
 		enter(false, 2*time.Hour) // 45 are settled: too many for 60 more
 	})
+}
+
+// estimatedTokens is a rule that counts by status, a limit of 40 on estimates with a block, which is
+// recorded apart from it, and the peek of the block.
+func estimatedTokens(algorithm tidegate.Algorithm, cost int64) vector {
+	checks := wrongPasswords(tidegate.Spec{Events: 1000, Period: time.Hour})
+	spec := tidegate.Spec{Name: "tokens", Algorithm: algorithm, Events: 40, Period: 24 * time.Hour}
+	if algorithm == tidegate.Quota {
+		spec.Period, spec.Calendar = 0, tidegate.Day
+	}
+	b := tidegate.MustLimit(tidegate.Spec{Name: "tokens", Scope: "block", Events: 1, Period: longBlock, Terms: &tidegate.Terms{Role: tidegate.Blocks}})
+	spec.Terms = &tidegate.Terms{AtEnd: tidegate.AtEnd{Block: b}}
+	return append(checks, tidegate.Check{Key: "a", Limit: tidegate.MustLimit(spec), Cost: cost, Estimate: true}, tidegate.Check{Key: "a", Limit: b})
+}
+
+// An estimate that is not in the record of a ticket is in flight like any other, until it is settled.
+func TestTicketsOfEstimatesInFlightStartNoBlock(t *testing.T) {
+	for _, algorithm := range returning {
+		synctest.Test(t, func(t *testing.T) {
+			checks := estimatedTokens(algorithm, 10)
+			gate := tidegate.NewGate(checks, memory.New())
+			issue := func(ok bool, retry time.Duration) *tidegate.Ticket {
+				t.Helper()
+				d, ticket := gate.Issue(t.Context(), &tidegate.Request{})
+				if d.OK != ok || d.RetryAfter != retry {
+					t.Fatalf("%s: %+v, want %t, retry %s", algorithm, d, ok, retry)
+				}
+				return ticket
+			}
+			settle := func(ticket *tidegate.Ticket, cost int64) {
+				t.Helper()
+				if err := gate.Settle(t.Context(), carried(t, ticket), tidegate.Outcome{Status: right, Cost: cost, CostKnown: true}); err != nil {
+					t.Error(err)
+				}
+			}
+			var given []*tidegate.Ticket
+			for range 4 {
+				given = append(given, issue(true, 0))
+			}
+			issue(false, time.Second) // nobody has used anything
+			for _, ticket := range given {
+				settle(ticket, 6)
+			}
+			last := issue(true, 0) // 24 are settled
+			issue(false, time.Second)
+			settle(last, 7)
+			issue(false, longBlock) // 31 are: too many for 10 more
+		})
+	}
+}
+
+// An estimate that counts from the start is replaced by the true cost in what is settled, and only
+// that: what others have used stays.
+func TestSettledTicketsReplaceTheirEstimateOnly(t *testing.T) {
+	for _, algorithm := range returning {
+		synctest.Test(t, func(t *testing.T) {
+			checks := estimatedTokens(algorithm, 10)
+			store := memory.New()
+			gate := tidegate.NewGate(checks, store)
+			tokens := checks[2].Limit
+			for used := int64(0); used <= 28; used += 4 {
+				d, ticket := gate.IssueSettled(t.Context(), &tidegate.Request{})
+				if !d.OK {
+					t.Fatalf("%s: with %d used: %+v", algorithm, used, d)
+				}
+				wantLeft(t, tidegate.New(store, tokens.Settled()), "a", 40-used-10)
+				if err := gate.Settle(t.Context(), carried(t, ticket), tidegate.Outcome{Status: right, Cost: 4, CostKnown: true}); err != nil {
+					t.Error(err)
+				}
+				for _, l := range []*tidegate.Limit{tokens, tokens.Settled()} {
+					wantLeft(t, tidegate.New(store, l), "a", 40-used-4)
+				}
+			}
+			if d, _ := gate.IssueSettled(t.Context(), &tidegate.Request{}); d.OK || d.RetryAfter != longBlock {
+				t.Errorf("%s: with 32 used: %+v, want it blocked", algorithm, d)
+			}
+		})
+	}
 }
 
 // A client that hangs up, or is not followed to the end, has used what was charged.

@@ -47,11 +47,11 @@ func (g *Gate) issue(ctx context.Context, r *Request, settled bool) (Decision, *
 	held := g.checks.Get().(*[]Check)
 	checks := g.matcher.Match(r, (*held)[:0])
 	counted, _ := splitAccess(checks)
-	estimates := markRecorded(counted)
-	d, counted := g.decide(ctx, r, checks, how{record: estimates != nil, settled: settled})
+	recorded := inOneRecord(counted)
+	d, counted := g.decide(ctx, r, checks, how{recorded: recorded, settled: settled})
 	var t *Ticket
 	if d.OK && d.Err == nil {
-		t = newTicket(counted, estimates, &d)
+		t = newTicket(counted, recorded, &d)
 	}
 	if t != nil {
 		t.settled = settled
@@ -60,24 +60,21 @@ func (g *Gate) issue(ctx context.Context, r *Request, settled bool) (Decision, *
 	return d, t
 }
 
-// markRecorded marks the checks to be kept in one record: the first one that depends on how the
-// request ends, and those that depend on it in the same way. Of others that depend on it, it clears
-// the mark. It returns which of the checks that depend on it were marked as estimates before; nil if
-// there is nothing to record.
-func markRecorded(checks []Check) (estimates []bool) {
-	var first Check
+// inOneRecord returns which checks are to be kept in one record: the first one that depends on how the
+// request ends, and those that depend on it in the same way; nil if there is none.
+func inOneRecord(checks []Check) (recorded []bool) {
+	var first *Check
 	for i := range checks {
 		c := &checks[i]
 		if c.Limit == nil || !c.lingers() || c.Limit.Algorithm == Concurrency {
 			continue
 		}
-		if estimates == nil {
-			first, estimates = *c, make([]bool, len(checks))
+		if first == nil {
+			first, recorded = c, make([]bool, len(checks))
 		}
-		estimates[i] = c.Estimate
-		c.Estimate = c.endsLike(&first)
+		recorded[i] = c.endsLike(first)
 	}
-	return estimates
+	return recorded
 }
 
 // endsLike reports whether c and as have the same true cost for every outcome.
@@ -92,14 +89,10 @@ func (c *Check) statuses() []StatusRange {
 	return c.Limit.Terms.AtEnd.Counts
 }
 
-func newTicket(checks []Check, estimates []bool, d *Decision) *Ticket {
+func newTicket(checks []Check, recorded []bool, d *Decision) *Ticket {
 	var t *Ticket
 	for i := range checks {
 		c := checks[i]
-		recorded := estimates != nil && c.Estimate
-		if estimates != nil {
-			c.Estimate = estimates[i]
-		}
 		if !c.lingers() {
 			continue
 		}
@@ -110,7 +103,7 @@ func newTicket(checks []Check, estimates []bool, d *Decision) *Ticket {
 		switch {
 		case c.Limit.Algorithm == Concurrency:
 			t.slots = append(t.slots, c)
-		case recorded:
+		case recorded[i]:
 			t.recorded = append(t.recorded, c)
 		default:
 			t.others = append(t.others, c)

@@ -1,6 +1,7 @@
 package tidegate_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -83,6 +84,18 @@ func left(t *testing.T, store tidegate.Store, v vector) string {
 
 // A ticket that is settled leaves every counter as a visit that ended in the same way.
 func TestTicketsEndAsVisitsDo(t *testing.T) {
+	endAsVisitsDo(t, (*tidegate.Gate).Issue, func(rng *rand.Rand) time.Duration { return time.Duration(rng.IntN(20)) * time.Minute / 10 })
+}
+
+// So does one of a request that counted from the start as it was expected to end. It ends at once:
+// later, Limit.Settled would count the visit from another instant.
+func TestSettledTicketsEndAsVisitsDo(t *testing.T) {
+	endAsVisitsDo(t, (*tidegate.Gate).IssueSettled, func(*rand.Rand) time.Duration { return 0 })
+}
+
+type issuing func(*tidegate.Gate, context.Context, *tidegate.Request) (tidegate.Decision, *tidegate.Ticket)
+
+func endAsVisitsDo(t *testing.T, issue issuing, takes func(*rand.Rand) time.Duration) {
 	for seed := range uint64(3000) {
 		synctest.Test(t, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 27))
@@ -94,14 +107,14 @@ func TestTicketsEndAsVisitsDo(t *testing.T) {
 				b.Decide(t.Context(), &tidegate.Request{})
 			}
 			d, visit := a.Enter(t.Context(), &tidegate.Request{})
-			e, ticket := b.Issue(t.Context(), &tidegate.Request{})
+			e, ticket := issue(b, t.Context(), &tidegate.Request{})
 			if d.OK != e.OK || (visit == nil) != (ticket == nil) {
 				t.Fatalf("seed %d: entered %+v %v, issued %+v %v", seed, d, visit, e, ticket)
 			}
 			if ticket == nil {
 				return
 			}
-			time.Sleep(time.Duration(rng.IntN(20)) * time.Minute / 10)
+			time.Sleep(takes(rng))
 			o := tidegate.Outcome{
 				Status: []int{0, 200, 401, 403, 500}[rng.IntN(5)], Cost: rng.Int64N(12), CostKnown: rng.IntN(2) == 0, Void: rng.IntN(5) == 0,
 			}
@@ -144,6 +157,11 @@ func TestTicketSettlesOnce(t *testing.T) {
 	wantLeft(t, tidegate.New(store, wrongPasswords(tidegate.Spec{Events: 9, Period: time.Hour})[0].Limit), "a", 9)
 }
 
+// returning are the algorithms of which every event of a charge can be given back.
+var returning = []tidegate.Algorithm{
+	tidegate.TokenBucket, tidegate.FixedWindow, tidegate.SlidingLog, tidegate.SlidingWindow, tidegate.SubWindows, tidegate.Quota,
+}
+
 // countingOnly is a limit of so many events with an algorithm, which counts by status.
 func countingOnly(name string, algorithm tidegate.Algorithm, events int64, status int, over time.Duration) *tidegate.Limit {
 	spec := tidegate.Spec{Name: name, Algorithm: algorithm, Events: events, Period: time.Hour, Terms: &tidegate.Terms{
@@ -158,10 +176,7 @@ func countingOnly(name string, algorithm tidegate.Algorithm, events int64, statu
 // A ticket settles once, and for ReserveTTL, also if none of the checks in its record was charged:
 // they were full, and only tried or gave way for a while.
 func TestTicketWithAnEmptyRecordSettlesOnce(t *testing.T) {
-	windows := []tidegate.Algorithm{
-		tidegate.TokenBucket, tidegate.FixedWindow, tidegate.SlidingLog, tidegate.SlidingWindow, tidegate.SubWindows, tidegate.Quota,
-	}
-	for _, algorithm := range windows {
+	for _, algorithm := range returning {
 		for name, full := range map[string]tidegate.Check{
 			"tried":       {Key: "a", Cost: 1, Advisory: true, Limit: countingOnly("full", algorithm, 1, wrong, 0)},
 			"gives way":   {Key: "a", Cost: 1, Limit: countingOnly("full", algorithm, 1, wrong, time.Hour)},
