@@ -53,7 +53,7 @@ type Redis struct {
 	order     []*backlog          // the values of rules, by turn
 	held      map[heldLine]string // lines whose first entry this process tries, with its stream ID
 	unwritten []unwritten         // ends that Redis has not accepted yet
-	away      map[place]absence   // servers, and rules, that cannot be asked
+	away      map[place]absence   // servers, rules and streams that cannot be asked
 	unfit     error               // why nothing may be kept; errUnknown before the first check
 
 	polling chan struct{} // has an element while a goroutine looks for a line
@@ -132,43 +132,72 @@ func (r *Redis) Close() (err error) {
 	return err
 }
 
-// run runs a script on the keys of one rule; "" means keys of no rule.
+// run runs a script on the keys of one rule; "" means the key that names all rules.
 func (r *Redis) run(ctx context.Context, rule, what string, s *chain.Script, keys []string, args ...string) ([]string, error) {
+	return r.runAbout(ctx, r.aboutRule(rule), what, s, keys, args...)
+}
+
+// runAbout runs a script on keys that are on one server.
+func (r *Redis) runAbout(ctx context.Context, a about, what string, s *chain.Script, keys []string, args ...string) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	began := time.Now()
 	all, err := r.scripts.Run(ctx, what, s, keys, args...)
 	if err == nil || ctx.Err() == nil || !errors.Is(context.Cause(ctx), context.Canceled) {
-		r.note(rule, err, time.Since(began)) // a caller's cancellation says nothing about Redis
+		r.note(a, err, time.Since(began)) // a caller's cancellation says nothing about Redis
 	}
 	return all, err
 }
 
-// place is a server as a whole, or one rule on it.
-type place struct{ server, rule string }
+// about is what Redis is asked about: a rule, a stream of the user, or which rules there are.
+type about struct {
+	kind, name string // rule, stream, or rules without a name
+	key        string // one of its keys, all of which are on one server
+}
 
-// placesOf returns the places of a rule; "" means keys of no rule.
-func (r *Redis) placesOf(rule string) (server, own place) {
-	key := rulesKey(r.scripts)
-	if rule != "" {
-		key = r.backlogOf(rule).key("turns")
+// aboutRule returns what is asked about a rule; "" means which rules there are.
+func (r *Redis) aboutRule(rule string) about {
+	if rule == "" {
+		return about{kind: "rules", key: rulesKey(r.scripts)}
 	}
-	server = place{server: r.scripts.Home(key)}
-	return server, place{server.server, rule}
+	return about{"rule", rule, r.backlogOf(rule).key("turns")}
+}
+
+// aboutStream returns what is asked about a stream of the user.
+func aboutStream(stream string) about { return about{"stream", stream, stream} }
+
+// place is a server as a whole, or what it is asked about.
+type place struct {
+	server string
+	about
+}
+
+// placesOf returns where a is asked about.
+func (r *Redis) placesOf(a about) (server, own place) {
+	home := r.scripts.Home(a.key)
+	return place{server: home}, place{home, a}
 }
 
 // absence means that a server does not answer; other shards may. It is not asked again before
 // until, so that rules on other servers do not wait for it. If a server answers but fails for one
-// rule, only that rule is left alone.
+// rule or stream, only that is left alone.
 type absence struct {
 	err   error
 	until time.Time
 }
 
-// note records whether the server of a rule answers, and logs changes. The longer a failure took,
-// the less often the server is asked.
-func (r *Redis) note(rule string, err error, took time.Duration) {
-	server, own := r.placesOf(rule)
+// cannotAsk says what it means that Redis cannot be asked, by the kind of the place.
+var cannotAsk = map[string]string{
+	"":       "Redis cannot be asked about deferred requests: none is kept there and none is sent until it can",
+	"rules":  "Redis cannot be asked which rules have deferred requests: those that this instance does not know yet keep none and send none until it can",
+	"rule":   "Redis cannot be asked about the deferred requests of a rule: none of it is kept and none is sent until it can; others are",
+	"stream": "Redis cannot append to a stream: requests that are deferred to it are refused until it can",
+}
+
+// note records whether the server of a answers, and logs changes. The longer a failure took, the
+// less often the server is asked.
+func (r *Redis) note(a about, err error, took time.Duration) {
+	server, own := r.placesOf(a)
 	failed := server
 	if errors.Is(err, tidegate.ErrCannotAsk) {
 		failed = own
@@ -190,17 +219,32 @@ func (r *Redis) note(rule string, err error, took time.Duration) {
 		}
 	}
 	r.mu.Unlock()
-	switch {
-	case err != nil && !was:
-		r.o.Log.Warn("Redis cannot be asked about deferred requests: none is kept and none is sent until it can", "server", failed.server, "rule", failed.rule, "err", err)
-	case err == nil && (serverWas || ownWas):
-		r.o.Log.Info("Redis answers about deferred requests again", "server", own.server, "rule", own.rule)
+	if err != nil && !was {
+		r.o.Log.Warn(cannotAsk[failed.kind], append(failed.words(), "err", err)...)
+	}
+	if err == nil && serverWas {
+		r.o.Log.Info("Redis answers about deferred requests again", server.words()...)
+	}
+	if err == nil && ownWas {
+		r.o.Log.Info("Redis answers about deferred requests again", own.words()...)
 	}
 }
 
-// isAway returns why a rule must not be asked about now; nil if it may.
-func (r *Redis) isAway(rule string) error {
-	server, own := r.placesOf(rule)
+// words returns a place for the log.
+func (p place) words() []any {
+	words := []any{"server", p.server}
+	if p.name != "" {
+		words = append(words, p.kind, p.name)
+	}
+	return words
+}
+
+// isAway returns why a rule must not be asked about now; nil if it may. "" means which rules there
+// are.
+func (r *Redis) isAway(rule string) error { return r.isAwayAbout(r.aboutRule(rule)) }
+
+func (r *Redis) isAwayAbout(a about) error {
+	server, own := r.placesOf(a)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, at := range []place{server, own} {

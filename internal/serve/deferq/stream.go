@@ -38,16 +38,20 @@ func streamRecord(e *Entry) ([]string, error) {
 }
 
 // Append implements Streams. If Redis does not answer, it is unknown whether the entry is in the
-// stream.
+// stream. A stream that has just failed is not asked again for a moment.
 func (r *Redis) Append(ctx context.Context, stream string, places int64, e *Entry) error {
 	if err := r.fit(ctx); err != nil {
+		return err
+	}
+	a := aboutStream(stream)
+	if err := r.isAwayAbout(a); err != nil {
 		return err
 	}
 	fields, err := streamRecord(e)
 	if err != nil {
 		return err
 	}
-	got, err := r.run(ctx, "", "append to the stream "+stream, scripts.append, []string{stream}, append([]string{strconv.FormatInt(places, 10)}, fields...)...)
+	got, err := r.runAbout(ctx, a, "append to the stream "+stream, scripts.append, []string{stream}, append([]string{strconv.FormatInt(places, 10)}, fields...)...)
 	if err == nil && got[0] == "" {
 		return ErrFull
 	}
