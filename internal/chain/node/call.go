@@ -64,7 +64,7 @@ type granted struct {
 type late struct {
 	undecided int64 // copies that are just being decided locally
 	admitted  int64 // copies admitted locally
-	refused   int64 // copies refused locally
+	refused   int64 // copies refused locally, or served by the grants of another call for such copies
 	replied   bool
 	covered   int64   // copies of the reply that are kept for undecided ones
 	grant     charged // what covered copies were charged
@@ -233,6 +233,13 @@ func (l *late) decidedLocked(asked, admitted, refused int64) (uncharged, unused 
 		return 0, unused
 	}
 	return uncharged, unused
+}
+
+// passLocked notes that so many grants of this call serve waiters of another one.
+func (l *late) passLocked(to *late, grants int64) {
+	unneeded := min(grants, l.refused)
+	l.refused -= unneeded
+	to.refused += unneeded
 }
 
 // reset makes a call ready to be used again.

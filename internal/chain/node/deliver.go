@@ -142,7 +142,7 @@ func (n *Node) answerAllLocked(c *call, r *reply, spare int64) (told int, rest i
 	}
 	c.conclude(r.refusal, r.err, true)
 	if rest > 0 {
-		rest = n.serveSentLocked(s, &r.grant, rest)
+		rest = n.serveSentLocked(c, &r.grant, rest)
 	}
 	if s.next != nil && r.err == nil && (rest > 0 || r.known) {
 		var more int
@@ -163,21 +163,23 @@ func (n *Node) nextLocked(c *call) (more bool) {
 	return ready && n.queueOf(s).putLocked(s.next, now)
 }
 
-// serveSentLocked gives spare grants to waiters of other calls of the stream that are in flight, the
-// oldest first; the replies to these calls then have grants to spare. It returns how many are still
-// left over.
-func (n *Node) serveSentLocked(s *stream, grant *tidegate.Decision, spare int64) int64 {
+// serveSentLocked gives spare grants of a call to waiters of other calls of its stream that are in flight,
+// the oldest first. The replies to these calls then have grants to spare, of which as many are to be given
+// back as would have been of this call. It returns how many are still left over.
+func (n *Node) serveSentLocked(c *call, grant *tidegate.Decision, spare int64) int64 {
 	for spare > 0 {
 		var oldest *call
-		for c := s.shard.first; c != nil; c = c.older {
-			if c.stream == s && c.sent && !c.done.Load() && c.waiting() > 0 {
-				oldest = c
+		for other := c.stream.shard.first; other != nil; other = other.older {
+			if other.stream == c.stream && other.sent && !other.done.Load() && other.waiting() > 0 {
+				oldest = other
 			}
 		}
 		if oldest == nil {
 			break
 		}
+		before := spare
 		spare = oldest.serve(grant, spare)
+		c.late.passLocked(&oldest.late, before-spare)
 		oldest.wakeAll()
 	}
 	return spare

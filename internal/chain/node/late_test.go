@@ -82,33 +82,78 @@ type timeout struct{ error }
 
 func (timeout) Timeout() bool { return true }
 
-// A grant that came too late for a waiter which was refused locally goes to the next one.
+// A grant that came too late for a waiter which was refused locally goes to the next one, whose own grant is then given back. It
+// is not if the first was admitted without being counted, or has left.
 func TestLateGrantGoesToTheNext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		inner := &scripted{Backend: chain.Adapt(memory.New()), after: 40 * time.Millisecond, granted: 1}
-		closed := limit("closed", 10, tidegate.FailClosed)
-		n := New(inner, Options{Failures: 1000})
-		answer := make(chan tidegate.Decision, 1)
-		go func() {
-			d, _ := n.Take(t.Context(), []tidegate.Check{one(closed)}, 1)
-			answer <- d
-		}()
-		time.Sleep(20 * time.Millisecond)
-		began := time.Now()
-		second, _ := n.Take(t.Context(), []tidegate.Check{one(closed)}, 1)
-		first := <-answer
-		if first.OK || first.Err == nil {
-			t.Errorf("the first had no answer in time: %+v", first)
-		}
-		if took := time.Since(began); !second.OK || second.Err != nil || took != 20*time.Millisecond {
-			t.Errorf("after %s the second was told %+v, want the grant of the first", took, second)
-		}
-		time.Sleep(5 * time.Second)
-		if inner.posts.Load() != 0 {
-			t.Errorf("%d posted", inner.posts.Load())
-		}
-		_ = n.Close()
-	})
+	f := func(name string, mode tidegate.FailMode, stays time.Duration, posted int64) {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				inner := &scripted{Backend: chain.Adapt(memory.New()), after: 40 * time.Millisecond, granted: 1}
+				check := []tidegate.Check{one(limit("l", 10, mode))}
+				n := New(inner, Options{Failures: 1000})
+				answer := make(chan tidegate.Decision, 1)
+				go func() {
+					ctx, cancel := context.WithTimeout(t.Context(), stays)
+					defer cancel()
+					d, _ := n.Take(ctx, check, 1)
+					answer <- d
+				}()
+				time.Sleep(20 * time.Millisecond)
+				began := time.Now()
+				second, _ := n.Take(t.Context(), check, 1)
+				if first := <-answer; first.OK != (mode == tidegate.FailOpen) || (first.Err == nil) != (stays < DefaultDeadline) {
+					t.Errorf("the first had no answer in time: %+v", first)
+				}
+				if took := time.Since(began); !second.OK || second.Err != nil || took != 20*time.Millisecond {
+					t.Errorf("after %s the second was told %+v, want the grant of the first", took, second)
+				}
+				time.Sleep(5 * time.Second)
+				if got := inner.posts.Load(); got != posted {
+					t.Errorf("%d charged afterwards, want %d", got, posted)
+				}
+				_ = n.Close()
+			})
+		})
+	}
+	f("refused", tidegate.FailClosed, time.Second, -1)
+	f("admitted without being counted", tidegate.FailOpen, time.Second, 0)
+	f("left", tidegate.FailClosed, 10*time.Millisecond, 0)
+}
+
+// Of two that share a call, one is served by the grant of another call and one is refused locally: of what their call is granted
+// too late, all is given back.
+func TestLateGrantIsGivenBackOnce(t *testing.T) {
+	f := func(granted, posted int64) {
+		t.Helper()
+		synctest.Test(t, func(t *testing.T) {
+			inner := &scripted{Backend: chain.Adapt(memory.New()), after: 40 * time.Millisecond, granted: granted}
+			check := []tidegate.Check{one(limit("l", 10, tidegate.FailClosed))}
+			n := New(inner, Options{Failures: 1000})
+			admitted := make(chan bool)
+			ask := func() {
+				d, _ := n.Take(t.Context(), check, 1)
+				admitted <- d.OK
+			}
+			go ask()
+			time.Sleep(20 * time.Millisecond)
+			for range 2 {
+				go ask()
+			}
+			var sum int64
+			for range 3 {
+				if <-admitted {
+					sum++
+				}
+			}
+			time.Sleep(5 * time.Second)
+			if got := inner.posts.Load(); got != posted || 1+granted+got != sum {
+				t.Errorf("%d and %d were granted, %d admitted: %d charged afterwards, want %d", 1, granted, sum, got, posted)
+			}
+			_ = n.Close()
+		})
+	}
+	f(1, -1)
+	f(2, -2)
 }
 
 // If nobody else wants it, it is given back. A request that was admitted without being counted keeps it.
