@@ -205,7 +205,7 @@ func (s *Store) refuseAll(d *tidegate.Decision, all []charge, checks []tidegate.
 			}
 			v, ok = p.refusal(s, now, ask(checks[i].Cost, 0, 1))
 		}
-		if !ok || v.Granted > 0 || v.Never() {
+		if !ok || v.Granted > 0 || v.Never() || !p.confirmed() {
 			return false
 		}
 		var other tidegate.Decision
@@ -231,6 +231,10 @@ func (p *charge) refusal(s *Store, now int64, a algo.Ask) (v algo.Verdict, ok bo
 	next, v := s.take(p.lim, p.old(), now, a)
 	return v, next == p.old()
 }
+
+// confirmed reports whether the state is still as it was read. What was read may be half of one state and half of the
+// next.
+func (p *charge) confirmed() bool { return p.owned || p.slot.word.Load() == p.word }
 
 // reportLeast fills in the limit with the least left, the first of equals.
 func reportLeast(d *tidegate.Decision, all []charge, now int64) {

@@ -40,7 +40,10 @@ func (s *Store) decideAll(pending []pendingCheck, checks []tidegate.Check, n int
 			continue
 		}
 		if !v.records && !v.hasRoom(s) {
-			d = v.refuse(s)
+			if d = v.refuse(s); !v.confirmed() {
+				spin(attempt)
+				continue
+			}
 			v.writeRefused()
 			return d, nil
 		}

@@ -34,6 +34,7 @@ type pendingCheck struct {
 	advisory bool
 	skip     bool // merged into another check of the same counter
 	seen     bool // old and word are as looked at
+	refused  bool // by the last refusal
 	verdict  algo.Verdict
 
 	slot      *slot // nil if the key is not known yet

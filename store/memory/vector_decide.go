@@ -152,7 +152,7 @@ func (v *vector) refuse(s *Store) (d tidegate.Decision) {
 		if p.skip || p.advisory {
 			continue
 		}
-		if s.fit(p.lim, p.next, v.now, p.ask) > 0 {
+		if p.refused = s.fit(p.lim, p.next, v.now, p.ask) == 0; !p.refused {
 			p.reject(v.now)
 			continue
 		}
@@ -164,6 +164,18 @@ func (v *vector) refuse(s *Store) (d tidegate.Decision) {
 		first = false
 	}
 	return d
+}
+
+// confirmed reports whether the states that refused are still as they were looked at. What was looked at may
+// be half of one state and half of the next.
+func (v *vector) confirmed() bool {
+	for i := range v.pending {
+		p := &v.pending[i]
+		if p.refused && p.seen && p.slot.word.Load() != p.word {
+			return false
+		}
+	}
+	return true
 }
 
 // writeRefused writes back states that a refusal converted, because they were written under
