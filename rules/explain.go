@@ -205,17 +205,31 @@ func (x *ExplainedRule) join(other *ExplainedRule) {
 	case !x.Applies:
 		*x = *other
 	default:
-		for _, c := range other.Checks {
-			same := func(had ExplainedCheck) bool { return had.Check.Limit == c.Check.Limit && had.Key == c.Key }
-			if i := slices.IndexFunc(x.Checks, same); i < 0 {
-				x.Checks = append(x.Checks, c)
-			} else {
-				x.Checks[i].Cost = max(x.Checks[i].Cost, c.Cost)
-				x.Checks[i].Leaves = max(x.Checks[i].Leaves, c.Leaves)
-				x.Checks[i].Check.Cost, x.Checks[i].Check.Floor = x.Checks[i].Cost, x.Checks[i].Leaves
-			}
+		for i := range other.Checks {
+			x.joinCheck(&other.Checks[i])
 		}
 	}
+}
+
+// joinCheck adds a check of another reading, as matchEach does.
+func (x *ExplainedRule) joinCheck(other *ExplainedCheck) {
+	of := chargeOf(&other.Check)
+	for i := range x.Checks {
+		had := &x.Checks[i]
+		joined := had.Check
+		if chargeOf(&joined) != of || !joinCheck(&joined, &other.Check) {
+			continue
+		}
+		from := had
+		if joined.Limit != had.Check.Limit {
+			from = other
+		}
+		made := explainCheck(joined)
+		made.Subject, made.Until, made.Consistency, made.Shared = from.Subject, from.Until, from.Consistency, from.Shared
+		*had = made
+		return
+	}
+	x.Checks = append(x.Checks, *other)
 }
 
 func (st *state) foundIdentities() []FoundIdentity {

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"slices"
+	"time"
 
 	"tidegate.dev/tidegate"
 )
@@ -14,24 +15,19 @@ type matchedCheck struct {
 
 // matchEach is Match for a path that can be read in several ways. Each reading is matched as if it
 // were the only one, with its own exemptions, conditions, branches and wildcards; the request is
-// held to all resulting checks. Those of one limit and key become one, with the highest cost and
-// floor.
+// held to all resulting checks. Those of one counter become one, so that it is charged once.
 func (st *state) matchEach(dst []tidegate.Check) []tidegate.Check {
-	type counter struct {
-		limit *tidegate.Limit
-		key   string
-	}
 	var all []matchedCheck
 	var checks []tidegate.Check
-	at := make(map[counter]int)
+	at := make(map[charge][]int)
 	add := func(entry int32, c tidegate.Check) {
-		n, had := at[counter{c.Limit, c.Key}]
-		if had {
-			all[n].check.Cost = max(all[n].check.Cost, c.Cost)
-			all[n].check.Floor = max(all[n].check.Floor, c.Floor)
-			return
+		of := chargeOf(&c)
+		for _, n := range at[of] {
+			if joinCheck(&all[n].check, &c) {
+				return
+			}
 		}
-		at[counter{c.Limit, c.Key}] = len(all)
+		at[of] = append(at[of], len(all))
 		all = append(all, matchedCheck{entry, c})
 	}
 	for way := range st.readings {
@@ -54,6 +50,61 @@ func (st *state) matchEach(dst []tidegate.Check) []tidegate.Check {
 		dst = append(dst, all[i].check)
 	}
 	return dst
+}
+
+// charge is what a check charges, and as what: checks of several readings with the same one can become
+// one check. What marks or tries stays apart from what decides, and what gives way for a while from
+// what does not.
+type charge struct {
+	counter  string          // its identity
+	refuses  *tidegate.Limit // instead of counter, if nothing is counted
+	key      string
+	role     tidegate.Role
+	advisory bool
+	maxOver  time.Duration
+}
+
+func chargeOf(c *tidegate.Check) charge {
+	of := charge{key: c.Key, role: c.Limit.Terms.Role, advisory: c.Advisory, maxOver: c.Limit.Terms.MaxOver}
+	if c.Limit.Algorithm == tidegate.Deny {
+		of.refuses = c.Limit
+	} else {
+		of.counter = c.Limit.Identity()
+	}
+	return of
+}
+
+// joinCheck makes c and other, which have the same charge, one check: under the tighter limit, with
+// the highest cost. It returns false if neither limit is the tighter one: of two buckets, one may hold
+// less and refill faster.
+func joinCheck(c, other *tidegate.Check) bool {
+	joined := *c
+	switch {
+	case atLeastAsTight(c, other):
+	case atLeastAsTight(other, c):
+		joined = *other
+	default:
+		return false
+	}
+	joined.Cost = max(c.Cost, other.Cost)
+	joined.MaxWait = min(c.MaxWait, other.MaxWait)
+	joined.Estimate = c.Estimate && other.Estimate // a cost that is not settled in one reading stays
+	*c = joined
+	return true
+}
+
+// atLeastAsTight reports whether a check of c never admits what one of other would refuse at the same
+// cost.
+func atLeastAsTight(c, other *tidegate.Check) bool {
+	a, b := c.Limit, other.Limit
+	if a.Capacity()-c.Floor > b.Capacity()-other.Floor {
+		return false
+	}
+	switch a.Algorithm {
+	case tidegate.TokenBucket, tidegate.LeakyBucket:
+		return float64(a.Events)*float64(b.Period) <= float64(b.Events)*float64(a.Period)
+	}
+	return true
 }
 
 // beforeRules stands for the entry of file-wide shedding, whose check comes before those of rules.
