@@ -242,6 +242,41 @@ func TestBatchThatFails(t *testing.T) {
 	f(&atOnce{}, "panic", "the store panicked: asked for nothing")
 }
 
+// A call that its reply did not answer for all counts in the window until that reply, and no more: neither when it is sent again,
+// nor if that takes so long that it is overdue before.
+func TestWindowWithoutCallsThatAreSentAgain(t *testing.T) {
+	f := func(until time.Duration) {
+		t.Helper()
+		synctest.Test(t, func(t *testing.T) {
+			s := parked(open(t, &atOnce{Store: memory.New(), most: 4}, Options{Deadline: 80 * time.Millisecond, Failures: 1000}))
+			var all sync.WaitGroup
+			for range 2 {
+				all.Go(func() { _, _ = takeOne(t.Context(), s, "k") })
+			}
+			synctest.Wait()
+			q, b := &s.server(0).batches, new(batch)
+			q.take(b)
+			c := b.calls[0]
+			copies := s.send(c, s.stamp(), 0)
+			reply := chain.Ask{Checks: c.stream.checks, Copies: copies, Granted: tidegate.Decision{OK: true, Granted: 1, Limit: twice}}
+			rest, _, overdue := s.deliver(c, &reply, nil)
+			if copies != 2 || rest != c || overdue {
+				t.Fatalf("asked for %d, again for %t, overdue %t", copies, rest != nil, overdue)
+			}
+			time.Sleep(until)
+			synctest.Wait()
+			q.step(batchEvent{kind: batchReplied, now: s.now(), n: 1})
+			rest.run()
+			all.Wait()
+			if q.state.calls != 0 || q.state.out != 0 || s.server(0).inFlight.Load() != 0 || s.server(0).overdue.Load() != 0 {
+				t.Errorf("sent again after %s: %+v, want no calls", until, q.state)
+			}
+		})
+	}
+	f(0)
+	f(5 * time.Second)
+}
+
 // On Redis, callers of many keys share calls, and every key gets what is due to it.
 func TestBatchesOnRedis(t *testing.T) {
 	inner, err := redis.Open(redis.Config{Addrs: []string{testdep.Redis(t).Socket}, Deadline: patient})

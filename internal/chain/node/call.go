@@ -33,7 +33,7 @@ type call struct {
 	back    time.Duration // when it should have its reply
 	overdue bool          // it had no reply by then
 	early   bool          // a waiter with an earlier deadline was decided locally; that was recorded as no failure
-	// windowed is true if it counts in the window of its queue. A call that is sent again does not.
+	// windowed is true if it counts in the window of its queue: from when it is first sent until its first reply.
 	windowed bool
 	late     late
 	name     tidegate.Handle // of the slots that it asks for

@@ -42,6 +42,7 @@ func (n *Node) deliver(c *call, a *chain.Ask, err error) (rest *call, more, over
 	}
 	overdue = c.overdue && c.windowed
 	if again {
+		c.windowed = false // the reply takes it out of the window; it may become overdue before it is sent again
 		c.wakeAll()
 		sh.mu.Unlock()
 		return c, false, overdue
