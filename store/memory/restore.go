@@ -22,7 +22,9 @@ import (
 var ErrSnapshot = errors.New("not a whole snapshot of a memory store")
 
 // Restore opens a store with what a snapshot remembers. Nobody is refilled: only the
-// time since the snapshot counts as passed, or none if the clock was set back.
+// time since the snapshot counts as passed, or none if the clock was set back. If the wall
+// clock had been stepped while the old store ran, a sliding window may free its events up to
+// a window later than that store would have, and sub-windows up to a part later.
 // On an error there is no store; the caller decides whether to start empty.
 func Restore(path string, c Config) (*Store, error) {
 	// Opening a pipe would wait for somebody who writes.
@@ -196,9 +198,16 @@ func (r *snapshotReader) makeRoom(s *Store, t *table, now int64) {
 	r.pause = restorePause
 }
 
-// skewIn is the skew in units of so many µs: stamps are the old store's time, and
-// the new one starts with the wall clock's.
-func (r *snapshotReader) skewIn(us int64) int64 { return r.skew / algo.Micro / us }
+// skewIn is the skew in units of so many µs, rounded up: stamps are the old store's time, and the new one
+// starts with the wall clock's. Rounded down, a key would be refilled by up to a unit. A state that is
+// ahead by up to a unit stays as it is until the clock is there.
+func (r *snapshotReader) skewIn(us int64) int64 {
+	units := r.skew / algo.Micro / us
+	if units*us*algo.Micro < r.skew {
+		units++
+	}
+	return units
+}
 
 // record reads a record into the store; without memory for it the key starts
 // afresh, and is counted as forgotten.

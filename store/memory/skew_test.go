@@ -1,0 +1,86 @@
+package memory
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/algo"
+)
+
+// A wall clock that was stepped since the start, in steps of a tenth and a bit from two windows back to two ahead, and a
+// restart: by every algorithm the restored store never leaves more than the same store without a restart, which counts
+// by its own clock, and leaves as much a window later, or a part of one, or a µs: whatever its law counts in. Algorithms
+// that are aligned to the wall clock count alike in both.
+func TestRestoreAfterStepsOfTheWallClock(t *testing.T) {
+	const window, parts = 60 * time.Minute, 6
+	for _, a := range stateful {
+		later := time.Duration(0) // by which the restored store may be
+		spec := specOf("limit", a, 1000, window, tidegate.EvictLeast)
+		switch a {
+		case tidegate.SlidingWindow:
+			later = window
+		case tidegate.SubWindows:
+			spec.Parts = parts
+			later = window / parts
+		case tidegate.SlidingLog:
+			later = time.Microsecond
+		}
+		l := tidegate.MustLimit(spec)
+		for tenths := -20; tenths <= 20; tenths++ {
+			step := window * time.Duration(tenths) / 10
+			for _, odd := range []time.Duration{0, 2*time.Millisecond + 1700*time.Nanosecond} {
+				t.Run(fmt.Sprintf("%s/%s", a, step+odd), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) { restoreAfterStep(t, l, step+odd, later) })
+				})
+			}
+		}
+	}
+}
+
+// restoreAfterStep compares a store whose wall clock was stepped with the one that is restored from its snapshot, until
+// all is unused again.
+func restoreAfterStep(t *testing.T, l *tidegate.Limit, step, later time.Duration) {
+	const apart = 3 * time.Minute
+	left := func(s *Store) int64 {
+		d, err := s.Take(context.Background(), []tidegate.Check{{Key: "key", Limit: l, MaxWait: farAhead}}, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d.Remaining
+	}
+	s := Open(Config{})
+	s.clock.base -= algo.Ticks(step) // as if the wall clock had been stepped
+	for range 30 {
+		d, err := s.Take(context.Background(), []tidegate.Check{{Key: "key", Limit: l, Cost: 25, MaxWait: farAhead}}, 1)
+		if err != nil || !d.OK {
+			t.Fatal(d, err)
+		}
+		time.Sleep(apart)
+	}
+	path := filepath.Join(t.TempDir(), "snapshot")
+	if err := s.Snapshot(path); err != nil {
+		t.Fatal(err)
+	}
+	r, err := Restore(path, Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var had []int64 // what s left, every apart
+	for i := range 80 {
+		was, now := left(s), left(r)
+		had = append(had, was)
+		if now > was {
+			t.Fatalf("after %s, %d are left by the restored store, and %d by the other", time.Duration(i)*apart, now, was)
+		}
+		lag := int((later + apart - 1) / apart)
+		if i >= lag && now < had[i-lag] {
+			t.Fatalf("after %s, %d are left, but the other left %d at %s before", time.Duration(i)*apart, now, had[i-lag], later)
+		}
+		time.Sleep(apart)
+	}
+}
