@@ -115,8 +115,15 @@ func OpenRedis(o RedisOptions) (*Redis, error) {
 		polling: make(chan struct{}, 1), wake: make(chan struct{}, 1),
 	}
 	r.life, r.stop = context.WithCancel(context.Background())
-	r.tending.Go(r.tend)
+	r.begin()
 	return r, nil
+}
+
+// begin begins the regular work. Claims are renewed beside the rest, which may wait for servers that
+// hang.
+func (r *Redis) begin() {
+	r.tending.Go(r.keepClaims)
+	r.tending.Go(r.tend)
 }
 
 // Close implements Store. Unrecorded ends are written first, if Redis works.

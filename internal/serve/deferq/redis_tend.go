@@ -4,28 +4,41 @@ import (
 	"context"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 )
 
-// tend does the regular work: it renews the claims of this gateway, retries changes that Redis has
-// not accepted, looks for new rules, purges old entries and checks whether Redis is fit.
+// keepClaims renews the claims of this gateway.
+func (r *Redis) keepClaims() { r.regularly(r.renew) }
+
+// tend does the other regular work: it retries changes that Redis has not accepted, looks for new
+// rules, purges old entries and checks whether Redis is fit.
 func (r *Redis) tend() {
-	tick := time.NewTicker(min(r.o.Takeover/4, time.Second))
-	defer tick.Stop()
-	var learned, purged time.Time
-	for {
+	var learned, check time.Time // when the rules were read, and when to check again
+	r.regularly(func(ctx context.Context) {
 		now := time.Now()
-		r.renew(r.life)
-		r.writeEnds(r.life, false)
-		if now.Sub(learned) >= rulesEvery && r.isAway("") == nil && r.learn(r.life) == nil {
+		r.writeEnds(ctx, false)
+		if now.Sub(learned) >= rulesEvery && r.isAway("") == nil && r.learn(ctx) == nil {
 			learned = now
 		}
-		if now.Sub(purged) >= purgeEvery || r.isFit() != nil {
-			if r.checkFit(r.life) == nil {
-				purged = now
-				r.purge(r.life)
-			}
+		if now = time.Now(); now.Before(check) {
+			return
 		}
+		if r.checkFit(ctx) != nil { // the longer that took, the less often
+			check = time.Now().Add(max(awayFor, 2*time.Since(now)))
+			return
+		}
+		check = now.Add(purgeEvery)
+		r.purge(ctx)
+	})
+}
+
+// regularly calls f several times within a takeover, until Close.
+func (r *Redis) regularly(f func(context.Context)) {
+	tick := time.NewTicker(min(r.o.Takeover/4, time.Second))
+	defer tick.Stop()
+	for {
+		f(r.life)
 		select {
 		case <-r.life.Done():
 			return
@@ -34,9 +47,12 @@ func (r *Redis) tend() {
 	}
 }
 
-// renew renews the claims on all lines that this process tries. A Redis that hangs does not delay
-// the renewals at others.
+// renew renews the claims on all lines that this process tries. It asks about all rules at once, so
+// that servers that hang delay no renewal at others.
 func (r *Redis) renew(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, max(r.o.Takeover/4, time.Second/4))
+	defer cancel()
+	var asked sync.WaitGroup
 	for _, b := range r.backlogs() {
 		keys, args := []string{b.key("turns")}, []string{r.consumer, micros(r.o.Takeover)}
 		r.mu.Lock()
@@ -47,11 +63,12 @@ func (r *Redis) renew(ctx context.Context) {
 		}
 		r.mu.Unlock()
 		if len(keys) > 1 && r.isAway(b.rule) == nil {
-			limited, cancel := context.WithTimeout(ctx, max(r.o.Takeover/4, time.Second/4))
-			_, _ = r.run(limited, b.rule, "renew the claims of deferred requests", scripts.renew, keys, args...) // again at the next tick
-			cancel()
+			asked.Go(func() {
+				_, _ = r.run(ctx, b.rule, "renew the claims of deferred requests", scripts.renew, keys, args...) // again at the next tick
+			})
 		}
 	}
+	asked.Wait()
 }
 
 // settle makes a change now, or when Redis accepts it; the line is held until then.
