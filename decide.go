@@ -223,11 +223,14 @@ func (g *Gate) usedUp(ctx context.Context, c *Check) (bool, error) {
 	if !c.unsettled() {
 		return true, nil
 	}
-	d, err := g.store.Take(ctx, []Check{{Key: c.Key, Limit: c.Limit.settled, MaxWait: c.MaxWait, Floor: c.Floor}}, 1)
+	settled := []Check{{Key: c.Key, Limit: c.Limit.settled, Cost: c.Cost, Floor: c.Floor}}
+	peekingAll(settled)
+	settled[0].MaxWait = c.MaxWait // what remains does not include what may be booked ahead
+	d, err := g.store.Take(ctx, settled, 1)
 	if err == nil {
 		err = d.Err // a fallback has answered for the store
 	}
-	return d.Remaining < max(c.Cost, 1), err
+	return !d.OK, err
 }
 
 // unsettled reports whether the charge of c may be given back at the end of the request, and

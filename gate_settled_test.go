@@ -2,6 +2,7 @@ package tidegate_test
 
 import (
 	"context"
+	"math/rand/v2"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -170,6 +171,86 @@ func TestSettledTicketsReplaceTheirEstimateOnly(t *testing.T) {
 				t.Errorf("%s: with 32 used: %+v, want it blocked", algorithm, d)
 			}
 		})
+	}
+}
+
+// Ten wrong passwords are settled and one more is in flight, which will be sent in 6 seconds. The next
+// would have to wait for longer; without the one in flight it would not, so that it is not blocked.
+func TestTurnsInFlightStartNoBlock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		checks := wrongPasswords(tidegate.Spec{Events: 10, Period: time.Minute, Algorithm: tidegate.TokenBucket})
+		checks[0].MaxWait = 6 * time.Second
+		gate := tidegate.NewGate(checks, memory.New())
+		var last *tidegate.Visit
+		for range 10 {
+			_ = last.End(tidegate.Outcome{Status: wrong})
+			_, last = gate.Enter(t.Context(), &tidegate.Request{})
+		}
+		_ = last.End(tidegate.Outcome{Status: wrong})
+		d, last := gate.Enter(t.Context(), &tidegate.Request{})
+		if !d.OK || d.Wait != 6*time.Second {
+			t.Fatalf("%+v", d)
+		}
+		if d := gate.Decide(t.Context(), &tidegate.Request{}); d.OK || d.RetryAfter != time.Second {
+			t.Errorf("one is in flight: %+v", d)
+		}
+		_ = last.End(tidegate.Outcome{Status: wrong})
+		if d := gate.Decide(t.Context(), &tidegate.Request{}); d.OK || d.RetryAfter != blockTime {
+			t.Errorf("all are settled: %+v", d)
+		}
+	})
+}
+
+// A refused request is blocked if what is settled would refuse it as well, whatever it costs, leaves
+// for others and would wait.
+func TestWhatSettledRefusesIsBlocked(t *testing.T) {
+	algorithms := append([]tidegate.Algorithm{tidegate.LeakyBucket}, returning...)
+	blocked, soon := map[tidegate.Algorithm]int{}, map[tidegate.Algorithm]int{}
+	for seed := range uint64(3000) {
+		synctest.Test(t, func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(seed, 31))
+			spec := tidegate.Spec{Events: 10, Period: time.Minute, Algorithm: algorithms[rng.IntN(len(algorithms))]}
+			switch spec.Algorithm {
+			case tidegate.LeakyBucket:
+				spec.Burst = 9
+			case tidegate.Quota:
+				spec.Period, spec.Calendar = 0, tidegate.Day
+			}
+			checks := wrongPasswords(spec)[:1]
+			c := &checks[0]
+			c.Cost, c.Floor = 1+rng.Int64N(4), rng.Int64N(4)
+			c.MaxWait = []time.Duration{0, 6 * time.Second, 15 * time.Second, time.Minute}[rng.IntN(4)]
+			store, flying := memory.New(), rng.IntN(3)
+			gate := tidegate.NewGate(checks, store)
+			for range 1000 {
+				d, v := gate.Enter(t.Context(), &tidegate.Request{})
+				if d.OK {
+					if rng.IntN(4) >= flying {
+						_ = v.End(tidegate.Outcome{Status: wrong})
+					}
+					time.Sleep(time.Duration(rng.Int64N(int64(2 * time.Second))))
+					continue
+				}
+				alone := *c
+				alone.Limit = c.Limit.Settled()
+				settled, err := store.Take(t.Context(), []tidegate.Check{alone}, 1)
+				if err != nil || settled.OK == (d.RetryAfter > time.Second) {
+					t.Fatalf("seed %d, %+v: %+v; what is settled says %+v, %v", seed, *c, d, settled, err)
+				}
+				if settled.OK {
+					soon[spec.Algorithm]++
+				} else {
+					blocked[spec.Algorithm]++
+				}
+				return
+			}
+			t.Fatalf("seed %d, %+v: never refused", seed, *c)
+		})
+	}
+	for _, a := range algorithms {
+		if blocked[a] == 0 || soon[a] == 0 {
+			t.Errorf("%s: %d were blocked and %d were not: the requests do not test it", a, blocked[a], soon[a])
+		}
 	}
 }
 
