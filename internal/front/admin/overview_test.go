@@ -91,6 +91,21 @@ func TestVerdict(t *testing.T) {
 	f("ok", "All well", 0, fleet("ok", circuit("ok"), circuit("ok")))
 	f("bad", "Redis degraded for 3 min, deciding locally on 2 of 3 nodes", 0, fleet("degraded", circuit("degraded"), circuit("degraded"), circuit("ok")))
 	f("bad", "Redis degraded for 3 min, deciding locally on 1 of 2 nodes", 0, fleet("ok", circuit("ok"), circuit("degraded")))
+	sinceWhen := func(own string, ownFor time.Duration, others ...time.Duration) func(*Options) {
+		return func(o *Options) {
+			var all []*Circuit
+			for _, d := range others {
+				all = append(all, &Circuit{Status: "degraded", Since: time.Now().Add(-d)})
+			}
+			fleet(own, append(all, circuit("ok"))...)(o)
+			o.Health = func() Health { return Health{Status: own, Since: time.Now().Add(-ownFor)} }
+		}
+	}
+	const days = 24 * time.Hour
+	f("bad", "Redis degraded for 1 min, deciding locally on 1 of 2 nodes", 0, sinceWhen("ok", 10*days, time.Minute))
+	f("bad", "Redis degraded for 3 h, deciding locally on 2 of 3 nodes", 0, sinceWhen("ok", 10*days, time.Minute, 3*time.Hour))
+	f("bad", "Redis degraded for 3 h, deciding locally on 1 of 2 nodes", 0, sinceWhen("ok", time.Minute, 3*time.Hour))
+	f("bad", "Redis degraded for 2 h, deciding locally on 1 of 2 nodes", 0, sinceWhen("degraded", 2*time.Hour, time.Minute))
 	f("bad", "deciding locally on this node; the others cannot be asked", 0, func(o *Options) {
 		fleet("degraded")(o)
 		o.Fleet = func(context.Context) (Fleet, error) { return Fleet{}, errors.New("no answer") }

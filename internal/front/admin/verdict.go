@@ -77,6 +77,9 @@ func (s *server) judgeStore(v *Verdict, fleet *Fleet, unknown string) {
 	}
 	away, all := 0, len(fleet.Instances)
 	since := h.Since
+	if h.Status == "ok" { // then that is how long it has been ok here
+		since = time.Time{}
+	}
 	for i := range fleet.Instances {
 		c := fleet.Instances[i].Circuit
 		if c == nil || c.Status == "ok" || c.Status == "unknown" {
