@@ -109,7 +109,7 @@ type Stats struct {
 // Health returns how the Store is doing now.
 func (s *Store) Health() Health {
 	h := s.watch.now()
-	h.Warnings = s.servers.warnings()
+	h.Warnings = s.servers.warnings(time.Now())
 	h.Leases, h.LeasedEvents = s.lease.Outstanding()
 	h.Lag = s.eventual.Lag()
 	h.Regions = s.regions.health()

@@ -28,7 +28,7 @@ func (e Eviction) String() string {
 const (
 	// infoPause is the pause between two runs of INFO.
 	infoPause = 5 * time.Second
-	// infoLasts is how long the result of INFO is shown.
+	// infoLasts is how long the result of INFO counts: after a failover a server may be gone for good.
 	infoLasts = 4 * infoPause
 )
 
@@ -91,16 +91,13 @@ func (e *servers) noteLocked(m redis.Info, now time.Time) {
 	}
 }
 
-// warnings returns a sentence for each server that may evict counters.
-func (e *servers) warnings() (all []string) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for _, m := range e.seen {
+// warnings returns a sentence for each server that may evict counters, by name of the server.
+func (e *servers) warnings(now time.Time) (all []string) {
+	for _, m := range e.shown(now) {
 		if m.MayEvict() {
 			all = append(all, Eviction{Server: m.Server, Policy: m.Policy}.String())
 		}
 	}
-	slices.Sort(all)
 	return all
 }
 
