@@ -37,7 +37,7 @@ type shedder struct {
 	sheds  atomic.Int64 // requests
 	mu     sync.Mutex   // held while the signals are evaluated
 	level  shedLevel
-	origin time.Time // the zero of the times in level
+	origin time.Time // the zero of the times in level; never changes
 }
 
 // shedEvery is the shortest time between two evaluations of the signals.
@@ -287,7 +287,7 @@ func (s *shedder) status() Shedding {
 // level 0: the load may have grown unchecked, and all of the excess would be refused at once.
 func (s *shedder) inherit(was *shedder) {
 	was.mu.Lock()
-	level, origin := was.level, was.origin
+	level := was.level.shifted(was.origin.Sub(s.origin))
 	was.mu.Unlock()
 	if was.tries && !s.tries {
 		level = shedLevel{}
@@ -295,7 +295,7 @@ func (s *shedder) inherit(was *shedder) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	level.steps = min(level.steps, s.most())
-	s.level, s.origin = level, origin
+	s.level = level
 	s.due.Store(0)
 	s.steps.Store(int64(level.steps))
 	s.ups.Store(was.ups.Load())

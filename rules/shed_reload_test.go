@@ -3,6 +3,7 @@ package rules
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -127,6 +128,38 @@ func TestShedIsGainedAndLost(t *testing.T) {
 		d.live.Swap(d.parse(rules(with)))
 		if n := d.shed("GET /a"); n != 0 {
 			t.Errorf("%d are shed by a rule that had lost it", n)
+		}
+	})
+}
+
+// A program may put an earlier Set in force again while requests still use it. The level goes on from
+// where it is, whenever the rules were parsed.
+func TestShedOfAnEarlierSet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newShedDesk(t, shedRules)
+		first := d.live.Set()
+		d.press("cpu", 1, 5050*time.Millisecond)
+		d.live.Swap(d.parse(shedRules))
+		d.press("cpu", 1, 5*time.Second)
+		var asking sync.WaitGroup
+		for range 3 {
+			asking.Go(func() {
+				for range 300 {
+					first.Match(as("GET /", "ip", "192.0.2.1"), nil)
+				}
+			})
+		}
+		for range 50 {
+			d.live.Swap(d.live.Swap(first))
+		}
+		d.live.Swap(first)
+		asking.Wait()
+		if is := d.live.Set().Shedding()[0]; is.Steps != 10 {
+			t.Errorf("%+v, want 10 steps", is)
+		}
+		d.press("cpu", 1, 3*time.Second)
+		if is := d.live.Set().Shedding()[0]; is.Steps != 13 {
+			t.Errorf("three seconds later: %+v, want 13 steps", is)
 		}
 	})
 }

@@ -101,6 +101,14 @@ func (l shedLevel) step(now time.Duration, s strain, most int) shedLevel {
 	return l
 }
 
+// shifted returns the level with its times later by so much.
+func (l shedLevel) shifted(by time.Duration) shedLevel {
+	for _, at := range []*time.Duration{&l.looked, &l.moved, &l.over, &l.calm, &l.below} {
+		*at += by
+	}
+	return l
+}
+
 // above returns by how many steps the level exceeds the one from which on a key is shed; 0 means
 // that it is not shed. rank is how many classes are less important than that of the request, tenth
 // which tenth of its class the key is in, from 0 to 9.
