@@ -81,7 +81,15 @@ func (s fleetStore) Beat(ctx context.Context, h chain.Heartbeat) (r chain.Roster
 	}
 	var merged mergedRoster // late answers may still change it after this returns
 	missed := unanswered{}
-	s.eachNodeSet(ctx, nodeSets, func(ctx context.Context, set nodeSet) error {
+	free := slices.DeleteFunc(nodeSets, func(set nodeSet) bool { // the others have not answered the last one
+		missed[set.server] = errNoAnswer
+		_, busy := s.beatsInFlight.LoadOrStore(set.server, make(chan struct{}))
+		return busy
+	})
+	eachNodeSet(ctx, free, func(ctx context.Context, set nodeSet) error {
+		defer s.beatEnded(set.server)
+		ctx, end := untilDeadline(ctx) // Leave waits for it, also after the caller has given up
+		defer end()
 		one, names, err := s.beatAt(ctx, set, h, maxNamed)
 		if one.Clock.Server = set.server; err == nil {
 			merged.add(one, names)
@@ -97,6 +105,22 @@ func (s fleetStore) Beat(ctx context.Context, h chain.Heartbeat) (r chain.Roster
 		missed[name] = s.failure("beat", err)
 	}
 	return r, missed
+}
+
+// untilDeadline returns ctx without its other end.
+func untilDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
+	at, ok := ctx.Deadline()
+	if ctx = context.WithoutCancel(ctx); !ok {
+		return ctx, func() {}
+	}
+	return context.WithDeadline(ctx, at)
+}
+
+// beatEnded notes that a server has answered, or that nobody waits for that any more.
+func (s *Store) beatEnded(server string) {
+	if ended, ok := s.beatsInFlight.LoadAndDelete(server); ok {
+		close(ended.(chan struct{}))
+	}
 }
 
 // mergedRoster joins what several servers answer: the union of their lists, or the longest of
@@ -140,28 +164,18 @@ func (m *mergedRoster) get() chain.Roster {
 }
 
 // eachNodeSet calls do for every set at the same time, until ctx ends. It notes in missed the servers
-// that failed or have not answered, and why. A server whose last call is still under way is not called
-// again.
-func (s *Store) eachNodeSet(ctx context.Context, nodeSets []nodeSet, do func(context.Context, nodeSet) error, missed unanswered) {
+// that failed or have not answered, and why.
+func eachNodeSet(ctx context.Context, nodeSets []nodeSet, do func(context.Context, nodeSet) error, missed unanswered) {
 	type end struct {
 		server string
 		err    error
 	}
 	ends := make(chan end, len(nodeSets))
-	out := 0
 	for _, set := range nodeSets {
 		missed[set.server] = errNoAnswer
-		if _, busy := s.beatsInFlight.LoadOrStore(set.server, true); busy {
-			continue
-		}
-		out++
-		go func() {
-			err := do(ctx, set)
-			s.beatsInFlight.Delete(set.server)
-			ends <- end{set.server, err}
-		}()
+		go func() { ends <- end{set.server, do(ctx, set)} }()
 	}
-	for range out {
+	for range nodeSets {
 		select {
 		case e := <-ends:
 			if missed[e.server] = e.err; e.err == nil {
@@ -226,10 +240,19 @@ func (s *Store) beatAt(ctx context.Context, set nodeSet, h chain.Heartbeat, most
 // maxNodes is more than ever share counters.
 const maxNodes = 1 << 20
 
-// Leave unregisters id.
+// Leave unregisters id. It first waits for a heartbeat that is under way, which could register id again.
 func (s fleetStore) Leave(ctx context.Context, id string) error {
 	missed := unanswered{}
-	s.eachNodeSet(ctx, s.nodeSets(), func(ctx context.Context, set nodeSet) error { return set.forget(ctx, id) }, missed)
+	eachNodeSet(ctx, s.nodeSets(), func(ctx context.Context, set nodeSet) error {
+		if beat, busy := s.beatsInFlight.Load(set.server); busy {
+			select {
+			case <-beat.(chan struct{}):
+			case <-ctx.Done():
+				return errNoAnswer
+			}
+		}
+		return set.forget(ctx, id)
+	}, missed)
 	if len(missed) == 0 {
 		return nil
 	}

@@ -191,3 +191,58 @@ func TestNodesOfEveryMaster(t *testing.T) {
 		})
 	}
 }
+
+// Whoever leaves while a server has not answered a heartbeat yet is not listed there afterwards, whether or not it still waits
+// for that answer.
+func TestLeaveDuringABeat(t *testing.T) {
+	t.Parallel()
+	for name, givenUp := range map[string]bool{"waiting": false, "given up": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			servers, shards := someShards(t, "slow", "quick")
+			beating, left := make(chan bool, 1), make(chan bool)
+			slow := newMiddleman(t, servers[0].Addr, func(command []string) string {
+				if command[0] == "EVALSHA" && command[1] == beatScript().sha {
+					beating <- true
+					<-left
+				}
+				return ""
+			})
+			quick := newMiddleman(t, servers[1].Addr, func(command []string) string {
+				if command[0] == "ZREM" {
+					close(left)
+				}
+				return ""
+			})
+			for i, m := range []*middleman{slow, quick} {
+				shards[i].URL = "redis://" + m.addr
+				servers[i].Do("SCRIPT", "LOAD", beatScript().text)
+			}
+			s := openTest(t, Config{Shards: shards})
+			ctx, cancel := context.WithTimeout(t.Context(), patient)
+			defer cancel()
+			beaten := make(chan error, 1)
+			during, giveUp := context.WithCancel(ctx)
+			defer giveUp()
+			go func() {
+				_, err := beat(during, s, "ann", time.Minute)
+				beaten <- err
+			}()
+			<-beating
+			if givenUp {
+				giveUp()
+			}
+			if err := in(s).Leave(ctx, "ann"); err != nil {
+				t.Error(err)
+			}
+			if err := <-beaten; err != nil && !givenUp {
+				t.Error(err)
+			}
+			for i, server := range servers {
+				if got := server.Do("ZRANGE", s.nodeSet(), "0", "-1"); got != "" {
+					t.Errorf("server %d still lists %s", i, got)
+				}
+			}
+		})
+	}
+}

@@ -105,7 +105,7 @@ type Store struct {
 	shards        int         // how many shards there are; 0 if Config has none
 	was           []*endpoint // the shards before they were changed; none if they were not
 	former        *owners     // where keys that have moved lived then; nil if was is empty
-	beatsInFlight sync.Map    // names of servers that have not answered a heartbeat yet
+	beatsInFlight sync.Map    // a chan struct{} by each server that has not answered a heartbeat yet, closed when it has
 	prefix        string
 	deadline      time.Duration
 	cluster       bool
