@@ -13,7 +13,7 @@ import (
 // A caller without any of them is identified by its address, as "ip".
 func (l *Live) Who(r *tidegate.Request) map[string]string {
 	st := l.Set().state(r)
-	st.quiet = true
+	st.explains = true // neither missing values nor rejected credentials: the request itself is counted
 	who := make(map[string]string)
 	for _, id := range st.set.callers() {
 		if v, ok := st.find(id, nil); ok && id.sources[v.source].brought() {
@@ -23,7 +23,6 @@ func (l *Live) Who(r *tidegate.Request) map[string]string {
 	if len(who) == 0 {
 		who[st.set.ids.ip.name] = strings.Clone(st.ipKey())
 	}
-	st.quiet = false
 	st.done()
 	return who
 }
