@@ -36,6 +36,13 @@ func (l *RunsLaw) WithEvents(n int64) RunsLaw {
 	return other
 }
 
+// WithoutRejected returns a law of the same windows that stamps no refused event: a refusal by it needs no room.
+func (l *RunsLaw) WithoutRejected() RunsLaw {
+	other := *l
+	other.log.CountRejected = false
+	return other
+}
+
 // exact reports whether l is a sliding log.
 func (l *RunsLaw) exact() bool { return l.parts.Parts == 0 }
 

@@ -136,10 +136,23 @@ func (v *vector) follow(s *Store) {
 
 func (v *vector) take(s *Store, p *pendingCheck) (verdict algo.Verdict) {
 	if p.lim.kind.inRecord() {
-		p.next, verdict, _ = s.takeRecord(p.lim, p.lim.table.segment(p.key), p.next, v.now, v.at, p.ask, true)
+		var ok bool
+		p.next, verdict, ok = s.takeRecord(p.lim, p.lim.table.segment(p.key), p.next, v.now, v.at, p.ask, true)
+		if !ok { // what was granted has room, so it is refused, and there is none to count that
+			verdict = p.refusal(v.now)
+		}
 	} else {
 		p.next, verdict = s.take(p.lim, p.next, v.now, p.ask)
 	}
+	return verdict
+}
+
+// refusal is the verdict of a record that refuses, without counting what is refused.
+func (p *pendingCheck) refusal(now int64) algo.Verdict {
+	var room entryRoom
+	r := p.lim.record(p.next, &room)
+	law := p.lim.runs.WithoutRejected()
+	verdict, _ := law.Take(&r, now, p.ask)
 	return verdict
 }
 
