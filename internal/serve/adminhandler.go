@@ -2,17 +2,17 @@ package serve
 
 import (
 	"context"
-	"net/http"
 	"slices"
 
 	"tidegate.dev/tidegate/internal/front/admin"
 	"tidegate.dev/tidegate/internal/front/slip"
 	"tidegate.dev/tidegate/internal/telemetry"
 	"tidegate.dev/tidegate/internal/telemetry/pressure"
+	"tidegate.dev/tidegate/rules/source/feed"
 )
 
-// adminHandler returns the admin API, which serves the dashboard as well.
-func (s *server) adminHandler() http.Handler {
+// adminOptions returns the options of the admin API, with a feed for followers, or nil.
+func (s *server) adminOptions(f *feed.Feed) admin.Options {
 	o := admin.Options{
 		Audit: &s.audit,
 		Board: s.board, Offenders: s.offenders.Snapshot,
@@ -36,8 +36,8 @@ func (s *server) adminHandler() http.Handler {
 			o.Reload = s.rules.Reload
 		}
 	}
-	if f := s.openFeed(); f != nil {
-		o.Feed, o.Followers = f, s.following.followers
+	if f != nil {
+		o.Feed, o.Followers = f, func() []admin.InForce { return followersOf(f) }
 	}
 	if s.defers() {
 		o.Deferred = deferredAdmin{&s.deferred}
@@ -58,5 +58,5 @@ func (s *server) adminHandler() http.Handler {
 		o.Survey = s.local.memory
 		o.Health = s.local.shortage.health
 	}
-	return s.openPage(o)
+	return o
 }

@@ -33,9 +33,6 @@ func (s *server) close() {
 		s.local.shortage.close()
 		s.local.snapshotter.close()
 	}
-	if s.admin.page != nil {
-		s.admin.page.Close()
-	}
 	s.lately.close()
 	if s.board != nil {
 		s.board.Close()

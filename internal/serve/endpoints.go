@@ -41,17 +41,18 @@ func (s *server) openGateway() (handover.Server, error) {
 }
 
 func (s *server) openAdmin() (handover.Server, error) {
-	server := s.adminServer()
-	return feeding{tlsServer{server, s.admin.tls.config()}, &s.following, s.admin.page}, nil
+	f := s.openFeed()
+	api, page := s.openPage(s.adminOptions(f))
+	return feeding{tlsServer{s.adminServer(api), s.admin.tls.config()}, &s.following, f, page}, nil
 }
 
 // maxOperators bounds the connections of the admin listener, besides those of followers and
 // dashboard pages: clients that nobody has authenticated must not use up the open files.
 const maxOperators = 32
 
-func (s *server) adminServer() *listen.Server {
+func (s *server) adminServer(api http.Handler) *listen.Server {
 	return listen.NewServer(listen.ServerOptions{
-		Handler: s.adminHandler(),
+		Handler: api,
 		Limits: listen.HTTPLimits{
 			Limits:      listen.Limits{Connections: maxOperators + s.config.Admin.Followers + s.config.Admin.Pages, Surplus: -1},
 			HeaderBytes: http.DefaultMaxHeaderBytes,

@@ -3,7 +3,8 @@ package serve
 import (
 	"context"
 	"fmt"
-	"net/http"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -16,40 +17,47 @@ import (
 // following is how this instance shares rules with others: it feeds followers, and may follow
 // another instance itself.
 type following struct {
-	feed    atomic.Pointer[feed.Feed]      // while the admin listener is open and there are rules
 	watcher atomic.Pointer[source.Watcher] // nil until the first rules are in force
+
+	mu    sync.Mutex
+	feeds []*feed.Feed // under mu; of the admin servers that have not ended: two while an upgrade is tried
 }
 
-// openFeed returns the feed of the rules in force; nil if they cannot be followed.
-func (s *server) openFeed() http.Handler {
+// openFeed returns a feed of the rules in force, for one server; nil if they cannot be followed.
+func (s *server) openFeed() *feed.Feed {
 	if s.rules == nil || s.rules.Watcher == nil || s.config.Admin.Followers == 0 {
 		return nil
 	}
 	f := feed.New(feed.Options{Waiting: s.config.Admin.Followers, Load: s.rules.Watcher.Joined})
-	s.following.feed.Store(f)
+	s.following.mu.Lock()
+	defer s.following.mu.Unlock()
+	s.following.feeds = append(s.following.feeds, f)
 	return f
 }
 
 // changed tells followers that the rules may have changed.
 func (f *following) changed() {
-	if is := f.feed.Load(); is != nil {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, is := range f.feeds {
 		is.Changed()
 	}
 }
 
-// close releases waiting followers: they ask the successor, or come back later.
-func (f *following) close() {
-	if is := f.feed.Load(); is != nil {
-		is.Close()
+// close releases the followers that wait at a feed, which may be nil: they ask the successor, or
+// come back later.
+func (f *following) close(is *feed.Feed) {
+	if is == nil {
+		return
 	}
+	is.Close()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.feeds = slices.DeleteFunc(f.feeds, func(other *feed.Feed) bool { return other == is })
 }
 
-// followers returns the instances that get their rules from this one.
-func (f *following) followers() (all []admin.InForce) {
-	is := f.feed.Load()
-	if is == nil {
-		return nil
-	}
+// followersOf returns the instances that get their rules from a feed.
+func followersOf(is *feed.Feed) (all []admin.InForce) {
 	for _, one := range is.Followers() {
 		l := admin.Layer{Name: feedName, Revision: one.Revision, Since: one.Since, Reached: one.Seen.UTC()}
 		switch {
@@ -100,17 +108,28 @@ func (s *server) report(name string) feed.Report {
 	return r
 }
 
-// feeding is the server of the admin listener. Its Shutdown also releases followers and dashboard
-// pages.
+// feeding is the server of the admin listener, with the feed and the dashboard that only it serves.
+// Its end also releases followers and dashboard pages.
 type feeding struct {
 	tlsServer
 	following *following
+	feed      *feed.Feed // nil if the rules cannot be followed
 	page      *dashboard.Dashboard
 }
 
 // Shutdown implements [handover.Server].
 func (f feeding) Shutdown(ctx context.Context) error {
-	f.following.close()
-	f.page.Close()
+	f.release()
 	return f.tlsServer.Shutdown(ctx)
+}
+
+// Close implements [handover.Server].
+func (f feeding) Close() error {
+	f.release()
+	return f.tlsServer.Close()
+}
+
+func (f feeding) release() {
+	f.following.close(f.feed)
+	f.page.Close()
 }

@@ -8,7 +8,6 @@ import (
 
 	"tidegate.dev/tidegate/internal/config"
 	"tidegate.dev/tidegate/internal/front/admin"
-	"tidegate.dev/tidegate/internal/front/dashboard"
 	"tidegate.dev/tidegate/internal/lang/bounded"
 )
 
@@ -18,7 +17,6 @@ type adminFront struct {
 	tls      listenerTLS                 // its authorities verify the certificates of operators
 	token    *followedFile[string]       // allows everything; nil if there is none
 	roster   *followedFile[admin.Roster] // nil if no operator has a token of their own
-	page     *dashboard.Dashboard        // nil before the listener is open
 }
 
 // maxRoster is the maximum length of the file of operators.

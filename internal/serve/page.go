@@ -10,10 +10,9 @@ import (
 	"tidegate.dev/tidegate/internal/telemetry/fit"
 )
 
-// openPage makes the dashboard and the admin API that serves it, and returns the API.
-func (s *server) openPage(o admin.Options) *admin.API {
-	var api *admin.API
-	s.admin.page = dashboard.New(dashboard.Options{Pages: s.config.Admin.Pages, Look: func(ctx context.Context) func(string) []byte {
+// openPage makes the dashboard, and the admin API with the options o that serves it.
+func (s *server) openPage(o admin.Options) (api *admin.API, page *dashboard.Dashboard) {
+	page = dashboard.New(dashboard.Options{Pages: s.config.Admin.Pages, Look: func(ctx context.Context) func(string) []byte {
 		found := api.Moment(ctx)
 		return func(rule string) []byte {
 			if rule == "" {
@@ -22,13 +21,13 @@ func (s *server) openPage(o admin.Options) *admin.API {
 			return asJSON(found.Rule(rule))
 		}
 	}})
-	o.Page, o.Live, o.Version = s.admin.page, s.admin.page, s.version
+	o.Page, o.Live, o.Version = page, page, s.version
 	if s.gateway.listener != nil {
 		o.Gateway = s.address(s.gateway.listener, s.gateway.tls.certificate != nil)
 	}
 	o.Fit = func(rule string) fit.Report { return s.fit.Report(rule, time.Now()) }
 	api = admin.New(o)
-	return api
+	return api, page
 }
 
 func asJSON(v any) []byte {

@@ -259,9 +259,12 @@ func TestResumedAfterHandOverAlone(t *testing.T) {
 			go func() {
 				ended <- serve(ctx, &Heir{}, Options{
 					Endpoints: []Endpoint{speaker(l, "predecessor", nil)},
-					HandOver:  func(file string) error { d.note("handed over"); return errors.Join(handOver, os.WriteFile(file, nil, 0o600)) },
-					Resumed:   func() { d.note("resumed") },
-					Upgrade:   upgrade, Log: slog.New(slog.NewTextHandler(&log, nil)),
+					HandOver: func(file string) error {
+						d.note("handed over")
+						return errors.Join(handOver, os.WriteFile(file, nil, 0o600))
+					},
+					Resumed: func() { d.note("resumed") },
+					Upgrade: upgrade, Log: slog.New(slog.NewTextHandler(&log, nil)),
 				}, patient)
 			}()
 			upgrade <- syscall.SIGUSR2
