@@ -123,10 +123,11 @@ func TestInvalidReplies(t *testing.T) {
 	f("of which", 2, 1e15, 1, 98, 0, 0, 0, 0)
 	f("101 left", 2, 1e15, 2, 101, 0, 0, 0, 0)
 	f("-1 left", 2, 1e15, 2, -1, 0, 0, 0, 0)
-	f("as good as new", 2, 1e15, 2, 98, 3*year, 0, 0, 0)
+	f("", 2, 1e15, 2, 98, 3*year, 0, 0, 0) // a debt of twice the longest, after the clock was set back by that
+	f("as good as new", 2, 1e15, 2, 98, 3*year+1e6, 0, 0, 0)
 	f("as good as new", 2, 1e15, 2, 98, -5, 0, 0, 0)
-	f(" in ", 0, 1e15, 0, 0, 0, 0, 3*year, 0)
-	f("the next", 1, 1e15, 1, 0, 36000000, 0, 0, 0, 3*year, 0)
+	f(" in ", 0, 1e15, 0, 0, 0, 0, 3*year+61e6, 0) // less than a minute more for leases
+	f("the next", 1, 1e15, 1, 0, 36000000, 0, 0, 0, 3*year+61e6, 0)
 	f("numbers", 2, 1e15, 2, 98)
 	f("numbers", 2, 1e15, 2, 98, 0, 0, 0, 0, 0)
 	f("numbers", 2, -1, 2, 98, 0, 0, 0, 0)
