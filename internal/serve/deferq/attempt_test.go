@@ -3,6 +3,7 @@ package deferq
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -233,4 +234,62 @@ func TestRetryAfterIsBounded(t *testing.T) {
 	if got := retryAfter(now.Add(-time.Hour).UTC().Format(http.TimeFormat), now); got != 0 {
 		t.Errorf("a date that has passed: %s", got)
 	}
+}
+
+// cutter is the body of an answer: cut is called when it is closed, after it has failed with err or was read whole.
+type cutter struct {
+	io.Reader
+	err error
+	cut func()
+}
+
+func (c cutter) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
+	if err == io.EOF && c.err != nil {
+		err = c.err
+	}
+	return n, err
+}
+
+func (c cutter) Close() error { c.cut(); return nil }
+
+// An attempt whose answer has come is concluded by it, also if the queue is cut off before it is recorded. Without
+// an answer the request is sent again.
+func TestAnsweredBeforeTheCut(t *testing.T) {
+	f := func(status int, broken error, want State, sends int) {
+		t.Helper()
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(t, testRules)
+			b.accept("ann", 0, 2)
+			at := b.order("ann", "x").Header().Get("Location")
+			b.setSend(func(*http.Request) (*http.Response, bool, error) {
+				res := answered(status, "")
+				res.Body = cutter{strings.NewReader("it says"), broken, func() { b.queue.stop(); b.queue.cut() }}
+				return res, true, nil
+			})
+			time.Sleep(2 * time.Second)
+			b.close()
+			b.setSend(nil)
+			b.open()
+			defer b.close()
+			if s := b.read("ann", at); want != Waiting && s.State != want { // what waits may be due at once
+				t.Errorf("%d, %v: %+v, want %s", status, broken, s, want)
+			}
+			time.Sleep(time.Minute)
+			if n := len(b.arrivals()) - 2; n != sends {
+				t.Errorf("%d, %v: it was sent %d times, want %d", status, broken, n, sends)
+			}
+			if s := b.read("ann", at); want == Waiting && (s.State != Done || broken != nil && s.Attempts != 1 || broken == nil && s.Attempts != 2) {
+				t.Errorf("%d, %v: at last %+v", status, broken, s)
+			}
+		})
+	}
+	f(200, nil, Done, 1)
+	f(302, nil, Done, 1)
+	f(404, nil, Done, 1)
+	f(403, nil, Dead, 1)
+	f(429, nil, Waiting, 2)
+	f(503, nil, Waiting, 2)
+	f(200, io.ErrUnexpectedEOF, Waiting, 2)
+	f(503, io.ErrUnexpectedEOF, Waiting, 2)
 }

@@ -207,7 +207,7 @@ func (q *Queue) try(ctx context.Context, e *Entry) {
 	} else {
 		_ = charge.Return(ctx)
 	}
-	if ctx.Err() != nil { // cut off: the outcome is unknown, so it is sent again
+	if ctx.Err() != nil && tried.err != nil { // cut off: the outcome is unknown, so it is sent again
 		q.o.Store.Again(e)
 		return
 	}
