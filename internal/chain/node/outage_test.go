@@ -198,6 +198,44 @@ func TestKeysComeBackOneByOne(t *testing.T) {
 	})
 }
 
+// A counter that was decided locally in an outage is held after it, also if the hold of an outage just before ends meanwhile.
+func TestHoldOutlivesTheOneBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		backend := &faulty{fault: broken}
+		n := newNode(backend, Options{})
+		l := limit("l", 100, tidegate.FailLocal)
+		is := func(state State) {
+			for n.Health().State != state {
+				time.Sleep(time.Millisecond)
+			}
+		}
+		spend(t, n, l, "first", DefaultFailures+1)
+		is(Degraded)
+		backend.set(none)
+		is(Recovering)
+		began := time.Now()
+		backend.set(broken)
+		is(Degraded)
+		if took := time.Since(began); took >= heldFor {
+			t.Fatalf("the circuit has opened only after %s", took)
+		}
+		spend(t, n, l, "second", 1)
+		time.Sleep(2 * heldFor)
+		backend.set(none)
+		is(Recovering)
+		for _, key := range []string{"first", "second"} {
+			if !n.server(0).holds(&tidegate.Check{Key: key, Limit: l, Cost: 1}, n.now()) {
+				t.Errorf("%s is not held", key)
+			}
+		}
+		time.Sleep(2 * heldFor)
+		if h := n.Health(); h.State != OK || n.impaired.Load() || n.server(0).held.some.Load() {
+			t.Errorf("in the end: %+v, impaired %t", h, n.impaired.Load())
+		}
+		_ = n.Close()
+	})
+}
+
 // While a store is down it is asked a few times a second at most, by one call at a
 // time; when it is back, by more and more.
 func TestRecoveryIsNoStampede(t *testing.T) {

@@ -125,7 +125,10 @@ func (s *server) idle(told State, next time.Duration) (wait time.Duration, done 
 		return 0, false
 	}
 	posting := s.backlog.some() && s.circuit.answers()
-	holding := s.held.over(now)
+	var holding time.Duration
+	if state != Degraded { // what is noted in an outage is held after it, whatever was held before
+		holding = s.held.over(now)
+	}
 	n.setImpairedLocked()
 	switch wait = s.circuit.wake(now); {
 	case posting && state == OK:
