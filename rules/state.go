@@ -78,7 +78,7 @@ func (st *state) done() {
 	}
 	clear(st.routes)
 	clear(st.hits)
-	clear(st.parts)
+	clear(st.parts[:cap(st.parts)]) // the last rule may have fewer than an earlier one
 	if len(st.readings) > 1 { // a single reading may stay until the next request
 		clear(st.readings)
 	}
