@@ -65,10 +65,11 @@ func alignSeries(parts []Series, end time.Time) {
 }
 
 // AnswerSeries returns the answer of an instance to [SeriesTopic], about its own decisions. If
-// there are more lines than fit, it leaves out those with the lowest counts.
+// there are more lines than fit, it leaves out those with the lowest counts. It answers nothing to a
+// question that no instance asks: anybody with write access to the store could have written it.
 func AnswerSeries(question []byte, own Series) []byte {
 	var q SeriesQuery
-	if json.Unmarshal(question, &q) != nil {
+	if json.Unmarshal(question, &q) != nil || !slices.Contains(seriesSteps, q.Step) {
 		return nil
 	}
 	is := own.about(q)

@@ -39,8 +39,11 @@ type Line struct {
 type SeriesQuery struct {
 	Rule    string `json:"rule,omitempty"`    // "" means all
 	Outcome string `json:"outcome,omitempty"` // "" means all
-	Step    int    `json:"step"`              // seconds: 1 or 5
+	Step    int    `json:"step"`              // seconds, one of seriesSteps
 }
+
+// seriesSteps are the lengths of steps that are asked for, in seconds.
+var seriesSteps = []int{1, liveStep}
 
 // series answers what was decided lately.
 func (s *server) series(r *http.Request) (any, error) {
