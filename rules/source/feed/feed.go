@@ -79,11 +79,11 @@ func New(o Options) *Feed {
 }
 
 // Changed makes the feed call Load again: at once if followers wait, otherwise with the next
-// request.
+// request. Without a Load it does nothing.
 func (f *Feed) Changed() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.stale = true
+	f.stale = f.o.Load != nil
 	close(f.changed)
 	f.changed = make(chan struct{})
 }
@@ -179,13 +179,15 @@ func (f *Feed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	who := reportOf(r)
-	f.mark(who, r.RemoteAddr, 1)
+	counted := f.begin(who, r.RemoteAddr)
 	wait := waitOf(r)
 	if wait > 0 { // the server's own read timeout may be shorter
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(wait + slack)) // there may be no connection
 	}
 	e, why, waited := f.await(r, wait)
-	f.mark(who, r.RemoteAddr, -1)
+	if counted {
+		f.end(who.Node)
+	}
 	h := w.Header()
 	h.Set("Vary", "Accept-Encoding, Prefer")
 	if h.Get("Cache-Control") == "" {

@@ -164,6 +164,16 @@ func TestChangeWakesAll(t *testing.T) {
 	})
 }
 
+// A feed whose rules are set has nothing to load after a change.
+func TestChangedWithoutLoad(t *testing.T) {
+	f := New(Options{})
+	set(t, f, bundle("1", "a"))
+	f.Changed()
+	if w := ask(f, t.Context(), "GET"); w.Code != 200 {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
 // A bundle is made when somebody asks, once for all who do, and again only after a change.
 func TestLoad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -140,27 +140,35 @@ type listed struct {
 	asking int // requests in progress
 }
 
-// mark records that a request of a follower begins (by is 1) or ends (-1).
-func (f *Feed) mark(who Report, address string, by int) {
+// begin records that a request of a follower begins. The caller has to call end when it is over, if it
+// is counted: there may be no room in the list.
+func (f *Feed) begin(who Report, address string) (counted bool) {
 	if who.Node == "" {
-		return
+		return false
 	}
 	now := time.Now()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	is := f.roll[who.Node]
 	if is == nil {
-		if by < 0 || !f.roll.room(now) {
-			return
+		if !f.roll.room(now) {
+			return false
 		}
 		is = new(listed)
 		f.roll[who.Node] = is
 	}
-	is.asking += by
-	is.Seen = now
-	if by > 0 { // the latest report counts
-		is.Report, is.Address = who, address
-	}
+	is.asking++
+	is.Report, is.Address, is.Seen = who, address, now // the latest report counts
+	return true
+}
+
+// end records that a counted request of a follower ends. The follower is still listed: it was asking.
+func (f *Feed) end(node string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	is := f.roll[node]
+	is.asking--
+	is.Seen = time.Now()
 }
 
 // room removes absent followers if the roll is full.

@@ -73,3 +73,47 @@ func TestBoundsOfFollowers(t *testing.T) {
 		}
 	})
 }
+
+// A request that begins while the list is full is not counted when it ends: the follower may have been
+// listed in between by another request.
+func TestFollowerOfAFullList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := New(Options{})
+		set(t, f, bundle("1", "a"))
+		etag := ask(f, t.Context(), "GET").Header().Get("ETag")
+		for i := range maxFollowers {
+			ask(f, t.Context(), "GET", nodeHeader, fmt.Sprint("node-", i))
+		}
+		wait := func(seconds int) {
+			go ask(f, t.Context(), "GET", nodeHeader, "late", "If-None-Match", etag, "Prefer", fmt.Sprint("wait=", seconds))
+			synctest.Wait()
+		}
+		late := func(want string) {
+			t.Helper()
+			got := "not listed"
+			for _, one := range f.Followers() {
+				if one.Node == "late" {
+					got = fmt.Sprintf("listed, waiting: %t", one.Waiting)
+				}
+			}
+			if got != want {
+				t.Errorf("the late one is %s, want %s", got, want)
+			}
+		}
+		time.Sleep(forgetAfter - 100*time.Second)
+		wait(200)
+		late("not listed")
+		time.Sleep(101 * time.Second) // the others are forgotten
+		wait(200)
+		late("listed, waiting: true")
+		time.Sleep(100 * time.Second)
+		late("listed, waiting: true") // the first request is over
+		time.Sleep(101 * time.Second)
+		late("listed, waiting: false")
+		time.Sleep(forgetAfter + time.Second)
+		late("not listed")
+		if n := len(f.roll); n != 0 {
+			t.Errorf("%d places are still taken", n)
+		}
+	})
+}
