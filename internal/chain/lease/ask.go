@@ -57,7 +57,7 @@ func (s *Store) ask(sh *shard, sup *supply, copies, cost int64) {
 func (s *Store) askAgain(sh *shard, sup *supply, since time.Duration) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	if sup.asked > since {
+	if sup.asked > since && !sup.reset {
 		s.askLocked(sh, sup, s.now())
 	}
 }

@@ -196,6 +196,43 @@ func TestResetForgetsWhatIsOut(t *testing.T) {
 	})
 }
 
+// A supply whose counters were reset asks for no more: the portion would be void, and its events lost.
+func TestResetEndsAskingAgain(t *testing.T) {
+	for _, a := range []tidegate.Algorithm{tidegate.TokenBucket, tidegate.FixedWindow} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBank()
+			s := open(t, b)
+			l := limit("api", a, 1000, time.Second)
+			waits := func() bool { // for a call that asks again, which requests have come for
+				for i := range s.shards {
+					for _, sup := range s.shards[i].supplies {
+						if sup.scarce && !sup.asking && sup.asked > sup.came {
+							return true
+						}
+					}
+				}
+				return false
+			}
+			for i := 0; !waits(); i++ {
+				if i == 50_000 {
+					t.Fatal("too little was never granted")
+				}
+				take(t, s, check(l, 1))
+				time.Sleep(100 * time.Microsecond)
+				synctest.Wait()
+			}
+			if err := s.Reset(t.Context(), []tidegate.Check{check(l, 0)}); err != nil {
+				t.Fatal(err)
+			}
+			before, _ := b.calls()
+			time.Sleep(2 * maxPause)
+			if after, _ := b.calls(); after != before {
+				t.Errorf("%s: %d portions are taken after the reset, and lost", a, after-before)
+			}
+		})
+	}
+}
+
 // Nobody can put back more than was taken.
 func TestPutBackIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
