@@ -35,7 +35,7 @@ func TestRestoreAfterStepsOfTheWallClock(t *testing.T) {
 			step := window * time.Duration(tenths) / 10
 			for _, odd := range []time.Duration{0, 2*time.Millisecond + 1700*time.Nanosecond} {
 				t.Run(fmt.Sprintf("%s/%s", a, step+odd), func(t *testing.T) {
-					synctest.Test(t, func(t *testing.T) { restoreAfterStep(t, l, step+odd, later) })
+					synctest.Test(t, func(t *testing.T) { restoreAfterStep(t, l, step+odd, later, odd == 0) })
 				})
 			}
 		}
@@ -43,8 +43,8 @@ func TestRestoreAfterStepsOfTheWallClock(t *testing.T) {
 }
 
 // restoreAfterStep compares a store whose wall clock was stepped with the one that is restored from its snapshot, until
-// all is unused again.
-func restoreAfterStep(t *testing.T, l *tidegate.Limit, step, later time.Duration) {
+// all is unused again. If unseen is set, the store has not looked at the wall clock since the step.
+func restoreAfterStep(t *testing.T, l *tidegate.Limit, step, later time.Duration, unseen bool) {
 	const apart = 3 * time.Minute
 	left := func(s *Store) int64 {
 		d, err := s.Take(context.Background(), []tidegate.Check{{Key: "key", Limit: l, MaxWait: farAhead}}, 1)
@@ -55,12 +55,22 @@ func restoreAfterStep(t *testing.T, l *tidegate.Limit, step, later time.Duration
 	}
 	s := Open(Config{})
 	s.clock.base -= algo.Ticks(step) // as if the wall clock had been stepped
-	for range 30 {
-		d, err := s.Take(context.Background(), []tidegate.Check{{Key: "key", Limit: l, Cost: 25, MaxWait: farAhead}}, 1)
+	for i := range 31 {
+		cost := int64(25)
+		if i == 30 { // by now a bucket has drained the others
+			cost = 200
+		}
+		d, err := s.Take(context.Background(), []tidegate.Check{{Key: "key", Limit: l, Cost: cost, MaxWait: farAhead}}, 1)
 		if err != nil || !d.OK {
 			t.Fatal(d, err)
 		}
-		time.Sleep(apart)
+		if i < 30 {
+			time.Sleep(apart)
+		}
+	}
+	if unseen {
+		s.clock.skew.Store(0)
+		s.clock.synced.Store(s.clock.now())
 	}
 	path := filepath.Join(t.TempDir(), "snapshot")
 	if err := s.Snapshot(path); err != nil {

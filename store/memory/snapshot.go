@@ -56,6 +56,7 @@ func (s *Store) writeSnapshot(f io.Writer) error {
 	w := &snapshotWriter{to: buf, sum: sha256.New()}
 	w.bytes([]byte(snapshotMagic))
 	now := s.now()
+	s.clock.sync() // a step that is not noticed would count as time passed until the restore
 	w.words(s.hash.key[0], s.hash.key[1], uint64(now), uint64(s.clock.wall(now)), uint64(s.origin.Load()))
 	for _, t := range s.allTables() {
 		lim := t.lastLimit.Load()
