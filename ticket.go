@@ -2,6 +2,7 @@ package tidegate
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 )
@@ -117,9 +118,9 @@ func (t *Ticket) Holds() bool { return t != nil && len(t.slots) > 0 }
 
 // Settle ends the request of a ticket: it gives back what does not count by the outcome,
 // replaces estimates by the true cost, and releases the slots. It does so once: later calls,
-// and those after ReserveTTL, return ErrSettled. With a ticket that has only slots, every call does
-// what Release does. ErrElsewhere means that another process has the counters. After any other error
-// it may be called again.
+// and those after ReserveTTL, do what Release does and return ErrSettled. With a ticket that has only
+// slots, every call does what Release does. ErrElsewhere means that another process has the counters.
+// After any other error it may be called again.
 func (g *Gate) Settle(ctx context.Context, t *Ticket, o Outcome) error {
 	if t == nil {
 		return nil
@@ -134,7 +135,13 @@ func (g *Gate) Settle(ctx context.Context, t *Ticket, o Outcome) error {
 		if len(t.recorded) > 0 {
 			actual = v.trueCost(&t.recorded[0], o)
 		}
-		if err := store.Settle(ctx, t.taken.receipt, actual); err != nil {
+		err := store.Settle(ctx, t.taken.receipt, actual)
+		if errors.Is(err, ErrSettled) { // perhaps an earlier call got no further than this
+			if failed := g.Release(v.ctx, t); failed != nil {
+				return failed
+			}
+		}
+		if err != nil {
 			return err
 		}
 	}

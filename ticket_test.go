@@ -213,6 +213,70 @@ func TestTicketWithAnEmptyRecordSettlesOnce(t *testing.T) {
 	}
 }
 
+// adjustFails answers everything but an Adjust.
+type adjustFails struct {
+	*memory.Store
+	failing bool
+}
+
+func (s *adjustFails) Adjust(ctx context.Context, r tidegate.Receipt, checks []tidegate.Check) error {
+	if s.failing {
+		return errDown
+	}
+	return s.Store.Adjust(ctx, r, checks)
+}
+
+// Whoever reports again, because the first report got no further than the record, or too late, frees
+// the slots, and nothing else; a report that cannot do that says so, and not that all is done.
+func TestReportsThatComeAgainFreeSlots(t *testing.T) {
+	f := func(name string, until func(*testing.T, *tidegate.Gate, *adjustFails, *tidegate.Ticket)) {
+		synctest.Test(t, func(t *testing.T) {
+			tokens := estimated("tokens", "")
+			slots := tidegate.Check{Key: "a", Cost: 1, Limit: tidegate.Slots(1, time.Minute)}
+			store := &adjustFails{Store: memory.New()}
+			gate := tidegate.NewGate(vector{tokens, slots}, store)
+			_, ticket := gate.Issue(t.Context(), &tidegate.Request{})
+			until(t, gate, store, carried(t, ticket))
+			before := left(t, store, vector{tokens})
+			report := func(want error) {
+				t.Helper()
+				if err := gate.Settle(t.Context(), carried(t, ticket), tidegate.Outcome{Status: right, Cost: 1, CostKnown: true}); !errors.Is(err, want) {
+					t.Errorf("%s: %v, want %v", name, err, want)
+				}
+			}
+			store.failing = true
+			report(errDown)
+			wantLeft(t, tidegate.New(store, slots.Limit), "a", 0)
+			store.failing = false
+			report(tidegate.ErrSettled)
+			wantLeft(t, tidegate.New(store, slots.Limit), "a", 1)
+			if after := left(t, store, vector{tokens}); after != before {
+				t.Errorf("%s: %s, want as before: %s", name, after, before)
+			}
+			time.Sleep(time.Millisecond)
+			if d, err := store.Take(t.Context(), []tidegate.Check{slots}, 1); !d.OK || err != nil {
+				t.Errorf("%s: %+v, %v", name, d, err)
+			}
+			report(tidegate.ErrSettled)
+			wantLeft(t, tidegate.New(store, slots.Limit), "a", 0) // that of another
+		})
+	}
+	f("again", func(t *testing.T, gate *tidegate.Gate, store *adjustFails, ticket *tidegate.Ticket) {
+		store.failing = true
+		if err := gate.Settle(t.Context(), ticket, tidegate.Outcome{Status: right, Cost: 1, CostKnown: true}); !errors.Is(err, errDown) {
+			t.Error(err)
+		}
+	})
+	f("too late", func(t *testing.T, gate *tidegate.Gate, _ *adjustFails, ticket *tidegate.Ticket) {
+		for range tidegate.ReserveTTL / (30 * time.Second) {
+			time.Sleep(30 * time.Second)
+			if err := gate.Renew(t.Context(), ticket); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
 func TestTicketComesTooLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.New()
