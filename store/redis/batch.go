@@ -274,8 +274,11 @@ var itemErrors = [...]error{
 // read notes the answers to t, or reports what is wrong with them.
 func (t *lawBatch) read(got reply) error {
 	asks := t.asks
-	if len(got) == 0 || got[0] < 0 {
-		return invalidReply("%d numbers about %d checks", len(got), len(asks))
+	switch {
+	case len(got) == 0:
+		return invalidReply("no numbers about %d checks", len(asks))
+	case got[0] < 0:
+		return invalidReply("checks decided at %d µs: want 0 or more", got[0])
 	}
 	at, got := got[0]*algo.Micro, got[1:]
 	for _, a := range asks {

@@ -119,18 +119,19 @@ func TestInvalidReplies(t *testing.T) {
 	f("", 1, 1e15, 1, 0, 36000000, 0, 0, 0, 36000000, 0)
 	f("", 0, 1e15, 0, 0, 36000000, 0, 5, 0)
 	f("3 copies of 2", 3, 1e15, 3, 98, 0, 0, 0, 0)
-	f("numbers", -2, 1e15)
+	f("2 numbers about 1 checks: want 8", -2, 1e15)
 	f("of which", 2, 1e15, 1, 98, 0, 0, 0, 0)
 	f("101 left", 2, 1e15, 2, 101, 0, 0, 0, 0)
 	f("-1 left", 2, 1e15, 2, -1, 0, 0, 0, 0)
 	f("", 2, 1e15, 2, 98, 3*year, 0, 0, 0) // a debt of twice the longest, after the clock was set back by that
 	f("as good as new", 2, 1e15, 2, 98, 3*year+1e6, 0, 0, 0)
-	f("as good as new", 2, 1e15, 2, 98, -5, 0, 0, 0)
-	f(" in ", 0, 1e15, 0, 0, 0, 0, 3*year+61e6, 0) // less than a minute more for leases
+	f("as good as new in -5 µs", 2, 1e15, 2, 98, -5, 0, 0, 0)
+	f("admit it in", 0, 1e15, 0, 0, 0, 0, 3*year+61e6, 0) // less than a minute more for leases
 	f("the next", 1, 1e15, 1, 0, 36000000, 0, 0, 0, 3*year+61e6, 0)
-	f("numbers", 2, 1e15, 2, 98)
+	f("numbers", 2)
+	f("4 numbers about 1 checks: want 8", 2, 1e15, 2, 98)
 	f("numbers", 2, 1e15, 2, 98, 0, 0, 0, 0, 0)
-	f("numbers", 2, -1, 2, 98, 0, 0, 0, 0)
+	f("decided at -1", 2, -1, 2, 98, 0, 0, 0, 0)
 	f("by no limit", 0, 1e15, 1, 98, 0, 0, 0, 0)
 	if _, err := parseReply("12345678", 1); !errors.Is(err, errInvalidReply) {
 		t.Errorf("%v, want nonsense", err)

@@ -99,7 +99,7 @@ func (r reply) moved(most int) (i int, n int64, ok bool, err error) {
 		return 0, 0, false, nil
 	}
 	if r[1] < 1 || r[1] > int64(most) || r[2] < 0 || r[2] > tidegate.MaxParts {
-		return 0, 0, false, invalidReply("%d about %d checks", r, most)
+		return 0, 0, false, invalidReply("a counter that has moved: check %d of %d, in %d parts", r[1], most, r[2])
 	}
 	return int(r[1] - 1), r[2], true, nil
 }

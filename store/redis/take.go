@@ -140,8 +140,11 @@ func (s *Store) ask(ctx context.Context, pending []*pendingCheck, o takeParams) 
 
 // grant returns what a reply says about checks, and notes the answers in them.
 func (r reply) grant(pending []*pendingCheck, o takeParams) (grant, error) {
-	if len(r) < 2 || r[1] < 0 {
-		return grant{}, invalidReply("%d numbers about %d checks, the first %d", len(r), len(pending), r[:min(len(r), 2)])
+	switch {
+	case len(r) < 2:
+		return grant{}, invalidReply("%d numbers about %d checks: want 2 before them", len(r), len(pending))
+	case r[1] < 0:
+		return grant{}, invalidReply("checks decided at %d µs: want 0 or more", r[1])
 	}
 	g := grant{copies: r[0], at: r[1] * algo.Micro}
 	if slices.ContainsFunc(pending, (*pendingCheck).leased) {
@@ -151,8 +154,8 @@ func (r reply) grant(pending []*pendingCheck, o takeParams) (grant, error) {
 	if g.copies > 0 && g.copies < min(o.copies, maxCopies) {
 		each = 8
 	}
-	if len(r) != 2+each*len(pending) {
-		return grant{}, invalidReply("%d numbers about %d checks", len(r), len(pending))
+	if want := 2 + each*len(pending); len(r) != want {
+		return grant{}, invalidReply("%d numbers about %d checks: want %d", len(r), len(pending), want)
 	}
 	for i, p := range pending {
 		p.at, p.handle, p.answer = g.at, g.handle, answerOf(r[2+each*i:][:each])

@@ -42,11 +42,11 @@ func (p *pendingCheck) validate(a *answer, n int64) error {
 	case a.left < 0 || a.left > p.lim.capacity:
 		return invalidReply("%d left for %s", a.left, p.lim.limit)
 	case a.reset < 0 || a.reset > most:
-		return invalidReply("%s is as good as new in %s", p.lim.limit, algo.Duration(a.reset))
+		return invalidReply("%s is to be as good as new in %d µs: want 0 to %d", p.lim.limit, a.reset/algo.Micro, most/algo.Micro)
 	case a.delay < 0 || a.delay > ahead:
-		return invalidReply("%s in %s", p.lim.limit, algo.Duration(a.delay))
+		return invalidReply("%s is to admit it in %d µs: want 0 to %d", p.lim.limit, a.delay/algo.Micro, ahead/algo.Micro)
 	case a.later < -algo.Micro || a.later > ahead:
-		return invalidReply("the next of %s in %s", p.lim.limit, algo.Duration(a.later))
+		return invalidReply("%s is to admit the next in %d µs: want 0 to %d", p.lim.limit, a.later/algo.Micro, ahead/algo.Micro)
 	case a.got > 0 && p.never():
 		return invalidReply("a grant of %d for %s", p.cost, p.lim.limit)
 	}
@@ -91,9 +91,9 @@ func allAdvise(pending []*pendingCheck) bool {
 func (r reply) validate(changes []change, record bool) error {
 	switch {
 	case len(r) != 3:
-		return invalidReply("%d numbers about %d changes", len(r), len(changes))
+		return invalidReply("%d numbers about %d changes: want 3", len(r), len(changes))
 	case r[0] != 1 && (r[0] != 0 || !record):
-		return invalidReply("%d about %d changes", r[0], len(changes))
+		return invalidReply("whether %d changes were made is %d: want 1, or 0 where there is a record", len(changes), r[0])
 	case r[2] < 0 || r[2] > int64(len(changes)):
 		return invalidReply("%d of %d leases lost", r[2], len(changes))
 	}
@@ -105,7 +105,7 @@ func (r reply) validate(changes []change, record bool) error {
 func missed(got reply, calendar bool) (now, us int64, ok bool, err error) {
 	now, us, ok = got.missed()
 	if ok && (!calendar || now < 0) {
-		err = invalidReply("%d", got)
+		err = invalidReply("calendar dates are missed that were not asked for, or that cannot be: %d", got)
 	}
 	return now, us, ok, err
 }

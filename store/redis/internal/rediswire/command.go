@@ -22,7 +22,6 @@ type command struct {
 	tag  []byte    // the first bytes of the first argument of a script
 	keys int       // of a script
 	at   int       // the argument that is being read
-	seen int       // bytes of it
 }
 
 const maxWord = 32
@@ -101,7 +100,7 @@ func (c *command) reset(args int) {
 		c.word[i] = c.word[i][:0]
 	}
 	c.tag = c.tag[:0]
-	c.args, c.at, c.seen, c.keys = args, 0, 0, -1
+	c.args, c.at, c.keys = args, 0, -1
 }
 
 // read keeps what is needed of a piece of an argument.

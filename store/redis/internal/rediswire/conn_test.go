@@ -151,6 +151,24 @@ func TestConnEndsWhatIsNot(t *testing.T) {
 	f("TLS", cmd("HELLO", "3"), "", "\x15\x03\x01\x00\x02\x02\x46")
 }
 
+// The error says what is wrong with a value, and not only which value it is.
+func TestViolationsSayWhatIsWrong(t *testing.T) {
+	f := func(command, reply, want string) {
+		t.Helper()
+		_, err, _ := read(cmd(command), reply, readers["whole"])
+		if want = "the connection was closed, since the server sent " + want; err == nil || err.Error() != want {
+			t.Errorf("%q: %v\nwant %s", reply, err, want)
+		}
+	}
+	f("EXISTS", ":x\r\n", `an invalid number: "x"`)
+	f("GET", "_x\r\n", `an invalid null: "x"`)
+	f("ECHO", "#x\r\n", `an invalid boolean: "x"`)
+	f("GET", "$-2\r\n", `a blob of an invalid length: "-2"`)
+	f("ROLE", "*-5\r\n", `an array of an invalid length: "-5"`)
+	f("ROLE", "*5000\r\n", `too many elements in a message: "5000"`)
+	f("ROLE", strings.Repeat("*1\r\n", 9), `too many nested arrays: "1"`)
+}
+
 func TestConnTellsWhatAServerIs(t *testing.T) {
 	f := func(incoming, want string) {
 		t.Helper()

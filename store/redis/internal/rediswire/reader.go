@@ -108,7 +108,7 @@ func (r *reader) value(text []byte) error {
 	case '$', '!', '=':
 		n, ok := length(text, maxBlob)
 		if !ok || n < 0 && r.typ != '$' {
-			return violation("a blob of that length", text)
+			return violation("a blob of an invalid length", text)
 		}
 		if n >= 0 {
 			r.left, r.state = n+2, 'b'
@@ -117,7 +117,7 @@ func (r *reader) value(text []byte) error {
 	case '*', '~', '>', '%':
 		n, ok := length(text, 1<<20)
 		if !ok || n < 0 && r.typ != '*' {
-			return violation("an array of that length", text)
+			return violation("an array of an invalid length", text)
 		}
 		if r.typ == '%' {
 			n *= 2
@@ -125,15 +125,15 @@ func (r *reader) value(text []byte) error {
 		return r.enter(n, text)
 	case ':':
 		if _, err := strconv.ParseInt(string(text), 10, 64); err != nil {
-			return violation("a number", text)
+			return violation("an invalid number", text)
 		}
 	case '_':
 		if len(text) > 0 {
-			return violation("a null", text)
+			return violation("an invalid null", text)
 		}
 	case '#':
 		if string(text) != "t" && string(text) != "f" {
-			return violation("a boolean", text)
+			return violation("an invalid boolean", text)
 		}
 	}
 	r.done()
@@ -160,14 +160,14 @@ func length(text []byte, most int) (n int, ok bool) {
 // enter goes into an array of n elements.
 func (r *reader) enter(n int, text []byte) error {
 	if r.lim.elements -= max(n, 0); r.lim.elements < 0 {
-		return violation("an array of that length", text)
+		return violation("too many elements in a message", text)
 	}
 	if n <= 0 {
 		r.done()
 		return nil
 	}
 	if r.depth == maxDepth {
-		return violation("arrays in arrays", text)
+		return violation("too many nested arrays", text)
 	}
 	r.depth++
 	r.todo[r.depth], r.state = n, 't'
