@@ -92,7 +92,7 @@ func (r *request) put(c *change, clock *clock) {
 // could not be renewed because they had run out.
 func (s *Store) apply(ctx context.Context, changes []change, how recordAction) (lost int64, done bool, err error) {
 	// Those of the calendar go first: a script that misses bounds has written nothing.
-	slices.SortStableFunc(changes, func(a, b change) int { return calendarLast(a) - calendarLast(b) })
+	slices.SortStableFunc(changes, func(a, b change) int { return calendarFirst(a) - calendarFirst(b) })
 	at := how.at
 	switch {
 	case at != nil:
@@ -146,7 +146,8 @@ func (s *Store) apply(ctx context.Context, changes []change, how recordAction) (
 	return 0, false, errMissed
 }
 
-func calendarLast(c change) int {
+// calendarFirst returns a number that sorts changes of the calendar before all others.
+func calendarFirst(c change) int {
 	if c.calendar() {
 		return 0
 	}

@@ -2,8 +2,9 @@
 -- goes on with what is done about the last of KEYS, with an amount and a time to live in
 -- seconds: 0 nothing; 1 it is a record, which is settled and deleted; 2 it is a record,
 -- which is marked as being settled with the amount; 3 it is a mark, which is left; 4 it is
--- a mark of the amount, which is left. Where the record is missing or marked, or the mark
--- is there, or one of as high an amount, nothing is changed. ARGV[2] and on are the changes.
+-- a mark of the amount, which is left. Where the record is missing, marked or past its end, or
+-- the mark is there, or one of as high an amount, nothing is changed. ARGV[2] and on are the
+-- changes.
 -- Those of calendar periods come first: while their bounds are missed, nothing has been
 -- written; nor when a counter is found elsewhere.
 --

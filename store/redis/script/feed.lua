@@ -11,7 +11,8 @@
 -- there are more, how many counters are left out as they are too large, how many follow, the sizes of the data set's name and of what was saved,
 -- and these two; for each counter the sizes of its key and of the rest, the key, the generation, how
 -- many parts and how many instances follow, for each part its start and end, and each instance as
--- in the state: see tally.lua. Behind that, the hash of all.
+-- in the state: see tally.lua. Behind that, the hash of all. If somebody else asks, all numbers are
+-- 0 but the size of the data set's name, only that name follows, and nothing is saved.
 local call, pack, unpack, sub = redis.call, struct.pack, struct.unpack, string.sub
 local set = call('GET', KEYS[1]) or ''
 local holder = call('GET', KEYS[4])
