@@ -29,10 +29,11 @@ func (s *scanner) refuseText(n int) {
 	}
 }
 
-// merges reports whether the value of << is next. That key has been refused already.
+// merges reports whether the value of << is next. That key has been refused already; in quotes it is
+// a key like any other.
 func (s *scanner) merges() bool {
 	n := len(s.tokens)
-	return n >= 2 && s.tokens[n-1].kind == colon && s.tokens[n-2].text == "<<"
+	return n >= 2 && s.tokens[n-1].kind == colon && s.tokens[n-2].text == "<<" && !s.tokens[n-2].quoted
 }
 
 // group returns the length of a group in braces or brackets, such as {id}, that

@@ -46,6 +46,9 @@ func (s *scanner) collection() (lineBegins bool) {
 			}
 			continue
 		}
+		if s.peek(0) == '#' && s.col > 0 && !blank(s.text[s.line][s.col-1]) {
+			s.fail(s.here(1), "a comment without a space before it", "write a space before `#`; if it belongs to a value, quote that")
+		}
 		if !s.nextFlowLine() {
 			l := s.flow[len(s.flow)-1]
 			s.fail(l.place, fmt.Sprintf("`%s` is not closed", l), fmt.Sprintf("write `%s` behind its last entry; lines inside are indented deeper than what they belong to", l.closing()))
