@@ -213,7 +213,7 @@ type recordError struct{ error }
 func (e *recordError) Unwrap() error { return e.error }
 
 // read returns an entry with its number in the line. If try is set, it also marks it as being tried
-// and reads its body.
+// and reads its body. With a [*recordError], it returns what is known of the entry.
 func (r *Redis) read(ctx context.Context, b *backlog, id string, try bool) (e *Entry, n int64, err error) {
 	mark := "0"
 	if try {
@@ -232,14 +232,15 @@ func (r *Redis) read(ctx context.Context, b *backlog, id string, try bool) (e *E
 		unreadable = &recordError{fmt.Errorf("its record cannot be read: %w", err)}
 		e = &Entry{ID: id, Line: Line{Rule: b.rule}}
 	}
+	e.State, e.Reason = State(got[1]), got[3]
 	var number [5]int64 // attempts, time until it expires and until it is due, its number, the size of the body
 	for i, text := range []string{got[2], got[4], got[5], got[6], got[8]} {
 		if number[i], err = strconv.ParseInt(text, 10, 64); err != nil {
-			return nil, 0, &recordError{fmt.Errorf("its record has the number %q", text)}
+			return e, 0, &recordError{fmt.Errorf("its record has the number %q", text)}
 		}
 	}
 	now := time.Now()
-	e.State, e.Attempts, e.Reason = State(got[1]), int(number[0]), got[3]
+	e.Attempts = int(number[0])
 	e.Expires = now.Add(time.Duration(number[1]) * time.Microsecond)
 	if most := now.Add(e.Keep); e.Keep > 0 && e.Expires.After(most) { // the clock of Redis was set back
 		e.Expires = most
