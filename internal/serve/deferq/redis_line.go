@@ -195,7 +195,7 @@ func (r *Redis) first(ctx context.Context, b *backlog, name string) *Entry {
 	case errors.As(err, &bad): // the line continues, and the entry becomes a dead letter
 		r.o.Log.Error("a deferred request cannot be read", "id", id, "err", err)
 		e = &Entry{V: Version, ID: id, State: Dead, Reason: err.Error(), Ended: time.Now()}
-		r.settle(l, func(ctx context.Context) error { return r.endAt(ctx, b, name, e, r.consumer, true) })
+		r.endHeld(l, e, true)
 		return nil
 	case err != nil || e.State != Trying: // it is claimed, and will be tried again after the takeover
 		r.release(l)
@@ -296,10 +296,15 @@ func (r *Redis) putBack(ctx context.Context, b *backlog, name, sid string, e *En
 
 // End implements Store.
 func (r *Redis) End(e *Entry) {
-	r.settle(heldLine{e.Line.Rule, nameOf(e.Line)}, func(ctx context.Context) error {
-		err := r.end(ctx, e, r.consumer, e.State == Done)
+	r.endHeld(heldLine{e.Line.Rule, nameOf(e.Line)}, e, e.State == Done)
+}
+
+// endHeld ends the first entry of a line that this process holds, now or when Redis accepts it.
+func (r *Redis) endHeld(l heldLine, e *Entry, sweep bool) {
+	r.settle(l, func(ctx context.Context) error {
+		err := r.endAt(ctx, r.backlogOf(l.rule), l.name, e, r.consumer, sweep)
 		if errors.Is(err, ErrNone) || errors.Is(err, errLost) {
-			return nil // another gateway takes care of it
+			return nil // it has ended before, or another gateway takes care of it
 		}
 		return err
 	})

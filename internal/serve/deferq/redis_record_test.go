@@ -1,10 +1,13 @@
 package deferq
 
 import (
+	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
+	"tidegate.dev/tidegate/internal/chain"
 	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
@@ -52,6 +55,63 @@ func TestUnreadableRecordInRedis(t *testing.T) {
 				t.Fatalf("%+v %v", e, err)
 			}
 			list(Dead)
+		})
+	}
+}
+
+// losing are scripts whose replies get lost, although they run.
+type losing struct {
+	chain.Scripts
+	lost []*chain.Script
+}
+
+func (l *losing) Run(ctx context.Context, what string, s *chain.Script, keys []string, args ...string) ([]string, error) {
+	all, err := l.Scripts.Run(ctx, what, s, keys, args...)
+	if slices.Contains(l.lost, s) {
+		return nil, errors.New("the reply is lost")
+	}
+	return all, err
+}
+
+// A line whose first entry has ended is not held for ever if the reply to that was lost, and the entry was forgotten or
+// taken over meanwhile.
+func TestEndWithoutAReply(t *testing.T) {
+	for name, spoil := range map[string]bool{"done": false, "unreadable": true} {
+		t.Run(name, func(t *testing.T) {
+			server := testdep.Redis(t, keepsAll...)
+			r := openRedis(t, "redis://"+server.Addr)
+			first, second := entryOf("ann", "1"), entryOf("ann", "2")
+			add(t, r, first)
+			add(t, r, second)
+			if spoil {
+				server.Do("HSET", "tg:deferred{orders}:entry:"+first.ID, "record", `{"v":1,`)
+			}
+			r.stop() // its regular work is done below
+			r.tending.Wait()
+			all := &losing{r.scripts, []*chain.Script{scripts.end}}
+			r.scripts = all
+			b, name, _, err := r.turn(t.Context())
+			if err != nil || name == "" {
+				t.Fatalf("%q %v", name, err)
+			}
+			if e := r.first(t.Context(), b, name); e != nil {
+				e.State = Done
+				r.End(e)
+			}
+			if len(r.unwritten) != 1 || len(r.held) != 1 {
+				t.Fatalf("%d ends are not written, %d lines are held", len(r.unwritten), len(r.held))
+			}
+			all.lost = nil
+			if err := r.forget(t.Context(), b, []string{first.ID}); err != nil {
+				t.Fatal(err)
+			}
+			r.writeEnds(t.Context(), true)
+			if len(r.unwritten) != 0 || len(r.held) != 0 {
+				t.Errorf("%d ends are not written, %d lines are held", len(r.unwritten), len(r.held))
+			}
+			if e, err := r.Next(t.Context()); err != nil || e.ID != second.ID {
+				t.Errorf("%+v %v", e, err)
+			}
 		})
 	}
 }
