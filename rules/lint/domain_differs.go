@@ -19,7 +19,7 @@ func domainDiffers(p *pass) {
 		}
 		if l.Unit == "week" {
 			p.warn(l.RequestsPos, "a week begins on Monday here, and on Thursday in envoyproxy/ratelimit",
-				"while both decide, they disagree about the rest of the week; nothing is to be done afterwards")
+				"while both decide, they disagree about the rest of the week; once only Tidegate decides, there is nothing to do")
 		}
 		if l.Requests > tidegate.MaxCount && l.Own.Algorithm == tidegate.Auto {
 			p.warn(l.RequestsPos, "the limit of "+entry(d)+" is more than a window counts, so that the "+l.Unit+" is divided, and each part has its share",

@@ -164,7 +164,7 @@ func (d *decoder) burst(o object, s *tidegate.Spec) bool {
 	switch s.Algorithm {
 	case tidegate.TokenBucket:
 	case tidegate.LeakyBucket:
-		d.fail(o.key("burst"), "the burst of a leaky bucket is its line", "write `queue: { places: 100, max_wait: 2s }` in the rule instead")
+		d.fail(o.key("burst"), "the burst of a leaky bucket is its queue", "write `queue: { places: 100, max_wait: 2s }` in the rule instead")
 		return false
 	case tidegate.Auto:
 		if !d.mayBucket { // otherwise checkLimit reports it

@@ -81,7 +81,10 @@ func wholeNumber(text string) (v int64, why, plain string) {
 		return 0, "has leading zeros: " + diag.Quote(text), strings.TrimLeft(digits[:len(digits)-1], "0") + digits[len(digits)-1:]
 	}
 	v, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
+	switch {
+	case err != nil && digits != text:
+		return 0, "is smaller than any number that can be counted: " + diag.Quote(text), ""
+	case err != nil:
 		return 0, "is larger than any number that can be counted: " + diag.Quote(text), ""
 	}
 	return v, "", ""

@@ -36,7 +36,7 @@ func parseValue(w Word) (Test, mistake) {
 	case err != nil:
 		return t, mistake{diag.Quote(w.Text) + " is not a valid network: the prefix of IPv6 is from /0 to /128", "write " + diag.Quote(host+"/64")}
 	case addr.Is4In6():
-		return t, mistake{diag.Quote(w.Text) + " is an IPv4 network in the clothes of IPv6, and clients are compared as IPv4", "write " + diag.Quote(addr.Unmap().String()+"/24") + " or what you mean"}
+		return t, mistake{diag.Quote(w.Text) + " is an IPv4 network written as IPv6, and clients are compared as IPv4", "write " + diag.Quote(addr.Unmap().String()+"/24") + " or what you mean"}
 	case t.Prefix != t.Prefix.Masked():
 		return t, mistake{diag.Quote(w.Text) + " has bits set beyond its prefix", "write " + diag.Quote(t.Prefix.Masked().String()) + " for the network, or " + diag.Quote(host) + " for the one address"}
 	}

@@ -114,3 +114,17 @@ func TestPeriodOfRate(t *testing.T) {
 	f("1000000/second", 1_000_000, time.Second)
 	f("268435455/day", 268435455, 24*time.Hour)
 }
+
+// A number that is too far from zero is told so on its own side.
+func TestNumbersBeyondCounting(t *testing.T) {
+	f := func(text, want string) {
+		t.Helper()
+		if _, why, _ := wholeNumber(text); why != want {
+			t.Errorf("%s: %q, want %q", text, why, want)
+		}
+	}
+	f("9223372036854775807", "")
+	f("-9223372036854775808", "")
+	f("99999999999999999999", "is larger than any number that can be counted: `99999999999999999999`")
+	f("-99999999999999999999", "is smaller than any number that can be counted: `-99999999999999999999`")
+}
