@@ -95,10 +95,10 @@ func (s *server) instances() int {
 
 // revision is the hash of the rules in force; "" if there are none.
 func (s *server) revision() string {
-	if s.rules == nil {
+	if s.rules == nil || s.rules.Watcher == nil {
 		return ""
 	}
-	return s.rules.Status().Hash
+	return s.rules.Hash()
 }
 
 // members returns instances, for counters that are not shared. The rank of this instance is unknown

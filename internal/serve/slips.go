@@ -3,14 +3,12 @@ package serve
 import (
 	"fmt"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/internal/front/slip"
 	"tidegate.dev/tidegate/internal/lang/bounded"
 	"tidegate.dev/tidegate/internal/lang/diag"
-	"tidegate.dev/tidegate/rules"
 )
 
 // slips makes the encrypted slips that refused clients get.
@@ -18,20 +16,11 @@ type slips struct {
 	own   *slip.Sealer                // with a key of this process alone; nil if there is a file of keys
 	keyed *followedFile[*slip.Sealer] // nil if there is no file of keys
 	node  string
-
-	rules    atomic.Pointer[hashedRules]
-	revision func() string // the hash of the rules in force
-}
-
-// hashedRules is the Set in force at a refusal, with the beginning of its hash.
-type hashedRules struct {
-	set  *rules.Set
-	hash string
 }
 
 // open reads the file of keys, or makes a key for this process if file is "".
 func (s *slips) open(server *server, file string) (err error) {
-	s.node, s.revision = server.nodeName(), server.revision
+	s.node = server.nodeName()
 	if file == "" {
 		s.own = slip.NewSealer()
 		return nil
@@ -88,22 +77,8 @@ func readSlipKeys(file string) (*slip.Sealer, error) {
 // slip returns the slip of a refusal.
 func (s *server) slip(checks []tidegate.Check, d *tidegate.Decision) string {
 	is := slip.Of(checks, d, time.Now())
-	is.Node = s.slips.node
-	if s.rules != nil {
-		is.Rules = s.slips.hashOf(s.rules.live.Set())
-	}
+	is.Node, is.Rules = s.slips.node, shownRevision(s.revision())
 	return s.slips.sealer().Seal(&is)
-}
-
-// hashOf returns the beginning of the hash of the rules in force. It is cached: computing it takes
-// longer than a decision.
-func (s *slips) hashOf(set *rules.Set) string {
-	if known := s.rules.Load(); known != nil && known.set == set {
-		return known.hash
-	}
-	hash := shownRevision(s.revision())
-	s.rules.Store(&hashedRules{set, hash})
-	return hash
 }
 
 // slipOf is slip for front ends that do not see the checks of a request. It matches the request

@@ -39,9 +39,9 @@ func (w *Watcher) watchKeys(ctx context.Context, o Options, p pace) error {
 	var change rules.KeyChange
 	k.reloader = &reloader{
 		name: keys.File, what: "API keys", open: o.Config.ReadFile, log: o.Log, pace: p,
-		load: func(v *view) (func(), error) {
+		load: func(v *view) (func(string), error) {
 			table, err := keys.Read(v.readFile)
-			return func() { change = keys.Swap(table) }, err
+			return func(string) { change = keys.Swap(table) }, err
 		},
 		onReload: func() { logKeys(o.Log, keys, change, w.live.Set()) },
 		onError: func(err error) {

@@ -32,14 +32,14 @@ var usual = pace{
 
 // reloader follows a file or folder, or several layers, and puts in force what loads. It knows
 // nothing about rules and keys: load reads them through the view, and returns a function that puts
-// them in force, or an error.
+// them in force, with the hash of the files, or an error.
 type reloader struct {
 	name     string
 	what     string        // "rules", for the log
 	layers   []Layer       // nil means just name, on disk
 	pollers  []*poller     // by layer; nil for layers on disk
 	arrived  chan struct{} // a poller has another bundle
-	load     func(*view) (enforce func(), err error)
+	load     func(*view) (enforce func(hash string), err error)
 	open     func(string) ([]byte, error) // nil reads from disk
 	copies   copies                       // of bundles in force
 	onReload func()                       // called when the status shows a reload, except the first load
@@ -67,7 +67,7 @@ type reloader struct {
 // reading is the result of reading all files.
 type reading struct {
 	view    *view
-	enforce func()
+	enforce func(hash string)
 	texts   []map[string][]byte // of files on disk, by layer
 	err     error
 	at      time.Time
@@ -274,8 +274,8 @@ func (r *reloader) follow() {
 
 func (r *reloader) enforce() {
 	r.force = r.last.view
-	r.last.enforce()
 	sums, all := r.force.hashes(r.layers)
+	r.last.enforce(all)
 	r.mu.Lock()
 	s := &r.status
 	s.LoadedAt, s.Files, s.Hash, s.None = time.Now(), r.fileNames(), all, false

@@ -36,6 +36,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"tidegate.dev/tidegate/rules"
@@ -78,6 +79,8 @@ type Options struct {
 // Watcher keeps a [rules.Live] up to date, until Close or until its context ends.
 type Watcher struct {
 	live     *rules.Live
+	force    atomic.Pointer[hashedSet] // what live has
+	next     atomic.Pointer[hashedSet] // the same, or what live is about to have, or has since just now
 	reloader *reloader
 	keys     *keyWatch  // nil if there are none
 	jwks     *jwksWatch // of the keys of a URL; nil if there are none
@@ -109,20 +112,20 @@ func follow(ctx context.Context, layers []Layer, o Options, p pace) (*Watcher, e
 		copies: copies{folder: o.Copy, handed: o.Handed, startTimeout: o.StartTimeout, openStart: o.Open, saved: make(map[string]*Bundle)},
 	}
 	w.reloader = r
-	put := func(loaded *rules.Set) { old, set = set, loaded; o.warn(loaded); w.enforce(loaded) }
-	r.load = func(v *view) (func(), error) {
+	put := func(loaded *rules.Set, hash string) { old, set = set, loaded; o.warn(loaded); w.enforce(loaded, hash) }
+	r.load = func(v *view) (func(string), error) {
 		c := o.Config
 		c.ReadFile, c.Glob = v.readFile, v.glob
 		loaded, err := rules.LoadLayers(r.layersOf(v), c)
 		if err == nil {
 			v.setRules(loaded.LayerFiles())
 		}
-		return func() { put(loaded) }, err
+		return func(hash string) { put(loaded, hash) }, err
 	}
 	r.copies.none = func() error {
 		empty, err := rules.Parse("(no rules yet)", []byte("version: 1\nrules: []\n"), o.Config)
 		if err == nil {
-			put(empty)
+			put(empty, "")
 		}
 		return err
 	}
@@ -215,12 +218,30 @@ func (o *Options) warn(set *rules.Set) {
 	}
 }
 
-func (w *Watcher) enforce(set *rules.Set) {
+func (w *Watcher) enforce(set *rules.Set, hash string) {
+	is := &hashedSet{set, hash}
+	w.next.Store(is)
 	if w.live == nil {
 		w.live = rules.NewLive(set)
-		return
+	} else {
+		w.live.Swap(set)
 	}
-	w.live.Swap(set)
+	w.force.Store(is)
+}
+
+// hashedSet is a Set with the hash of its files.
+type hashedSet struct {
+	set  *rules.Set
+	hash string
+}
+
+// Hash returns the hash of the rules in force, as Status does. Unlike that of Status, which is set a
+// little later, it changes at the same moment as the Set of Live; and it costs next to nothing.
+func (w *Watcher) Hash() string {
+	if next := w.next.Load(); next.set == w.live.Set() {
+		return next.hash
+	}
+	return w.force.Load().hash
 }
 
 // Live returns the rules in force, for a Gate.
