@@ -107,7 +107,7 @@ func TestEndWithoutAReply(t *testing.T) {
 			}
 			r.writeEnds(t.Context(), true)
 			if len(r.unwritten) != 0 || len(r.held) != 0 {
-				t.Errorf("%d ends are not written, %d lines are held", len(r.unwritten), len(r.held))
+				t.Fatalf("%d ends are not written, %d lines are held", len(r.unwritten), len(r.held))
 			}
 			if e, err := r.Next(t.Context()); err != nil || e.ID != second.ID {
 				t.Errorf("%+v %v", e, err)
