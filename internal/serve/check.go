@@ -28,7 +28,7 @@ func (d *checkDoor) prepare(c *config.Config, log *slog.Logger) (err error) {
 		return nil
 	}
 	const whose = "the check API"
-	if d.tls, err = loadListenerTLS(whose, c.Check.TLS, tls.RequireAndVerifyClientCert, log); err != nil {
+	if d.tls, err = loadListenerTLS(whose, c.Check.TLS, tls.RequireAndVerifyClientCert, overHTTP, log); err != nil {
 		return err
 	}
 	if c.Check.TokenFile != "" {

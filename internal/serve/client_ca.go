@@ -18,7 +18,7 @@ import (
 type authorities struct {
 	file     string
 	auth     tls.ClientAuthType
-	identity func(*tls.ClientHelloInfo) (*tls.Certificate, error) // of the listener
+	listener *tls.Config // without authorities
 	log      *slog.Logger
 
 	mu     sync.Mutex
@@ -26,8 +26,8 @@ type authorities struct {
 	config *tls.Config // under mu
 }
 
-func loadAuthorities(file string, auth tls.ClientAuthType, identity func(*tls.ClientHelloInfo) (*tls.Certificate, error), log *slog.Logger) (*authorities, error) {
-	a := &authorities{file: file, auth: auth, identity: identity, log: log, disk: follow(file)}
+func loadAuthorities(file string, auth tls.ClientAuthType, listener *tls.Config, log *slog.Logger) (*authorities, error) {
+	a := &authorities{file: file, auth: auth, listener: listener, log: log, disk: follow(file)}
 	if err := a.load(); err != nil {
 		return nil, fmt.Errorf("read the authorities of client certificates: %w", err)
 	}
@@ -75,12 +75,7 @@ func (a *authorities) load() error {
 	if !pool.AppendCertsFromPEM(text) {
 		return &fs.PathError{Op: "read", Path: a.file, Err: errors.New("there is no certificate in PEM")}
 	}
-	a.config = &tls.Config{
-		MinVersion:     tls.VersionTLS12,
-		GetCertificate: a.identity,
-		NextProtos:     []string{"h2", "http/1.1"},
-		ClientAuth:     a.auth,
-		ClientCAs:      pool,
-	}
+	a.config = a.listener.Clone()
+	a.config.ClientAuth, a.config.ClientCAs = a.auth, pool
 	return nil
 }

@@ -37,7 +37,7 @@ func (f *gatewayFront) loadTLS(c config.TLS, log *slog.Logger) (err error) {
 	if c.ClientAuth == config.Require {
 		auth = tls.RequireAndVerifyClientCert
 	}
-	f.tls, err = loadListenerTLS("the gateway", config.DoorTLS{KeyPair: config.KeyPair{Cert: c.Cert, Key: c.Key}, ClientCA: c.ClientCA}, auth, log)
+	f.tls, err = loadListenerTLS("the gateway", config.DoorTLS{KeyPair: config.KeyPair{Cert: c.Cert, Key: c.Key}, ClientCA: c.ClientCA}, auth, overHTTP, log)
 	return err
 }
 

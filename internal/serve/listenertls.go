@@ -10,16 +10,24 @@ import (
 // listenerTLS is the TLS of a listener.
 type listenerTLS struct {
 	certificate *certificate // nil means plain text
+	protocols   []string     // that clients are offered
 	authorities *authorities // of callers; nil means that no client certificates are requested
 }
 
+// The protocols of listeners; nil is for one that negotiates none.
+var (
+	overHTTP  = []string{"h2", "http/1.1"}
+	overHTTP2 = []string{"h2"} // gRPC
+)
+
 // loadListenerTLS reads the files of c. If they include authorities, auth says which callers need a
 // certificate.
-func loadListenerTLS(whose string, c config.DoorTLS, auth tls.ClientAuthType, log *slog.Logger) (t listenerTLS, err error) {
+func loadListenerTLS(whose string, c config.DoorTLS, auth tls.ClientAuthType, protocols []string, log *slog.Logger) (t listenerTLS, err error) {
+	t.protocols = protocols
 	if t.certificate, err = loadCertificate(whose, c.KeyPair, log); err != nil || c.ClientCA == "" {
 		return t, err
 	}
-	t.authorities, err = loadAuthorities(c.ClientCA, auth, t.certificate.get, log)
+	t.authorities, err = loadAuthorities(c.ClientCA, auth, t.config(), log)
 	return t, err
 }
 
@@ -29,18 +37,12 @@ func (t *listenerTLS) again() {
 	t.authorities.again()
 }
 
-// http2 returns config for a listener that speaks HTTP/2 alone.
-func (t *listenerTLS) http2() *tls.Config {
-	c := t.config()
-	if c != nil {
-		c.NextProtos = []string{"h2"}
-	}
-	return c
-}
-
 // config returns the configuration of a server; nil for plain text.
 func (t *listenerTLS) config() *tls.Config {
 	c := t.certificate.config()
+	if c != nil {
+		c.NextProtos = t.protocols
+	}
 	if t.authorities != nil {
 		c.GetConfigForClient = t.authorities.forClient
 	}

@@ -34,7 +34,7 @@ func readRoster(file string) (admin.Roster, error) {
 func (f *adminFront) prepare(c config.Admin, log *slog.Logger) (err error) {
 	const whose = "the admin listener"
 	// A certificate is optional: health is public, and a token also identifies an operator.
-	if f.tls, err = loadListenerTLS(whose, config.DoorTLS{KeyPair: c.TLS.KeyPair, ClientCA: c.TLS.ClientCA}, tls.VerifyClientCertIfGiven, log); err != nil {
+	if f.tls, err = loadListenerTLS(whose, config.DoorTLS{KeyPair: c.TLS.KeyPair, ClientCA: c.TLS.ClientCA}, tls.VerifyClientCertIfGiven, overHTTP, log); err != nil {
 		return err
 	}
 	if c.TokenFile != "" {

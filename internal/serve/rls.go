@@ -39,7 +39,7 @@ func (d *rlsDoor) prepare(c *config.Config, log *slog.Logger) (err error) {
 	if !c.Listen.RLS.Open() {
 		return nil
 	}
-	if d.tls, err = loadListenerTLS("the rate limit service", c.RLS.TLS, tls.RequireAndVerifyClientCert, log); err != nil || c.RLS.Compare == "" {
+	if d.tls, err = loadListenerTLS("the rate limit service", c.RLS.TLS, tls.RequireAndVerifyClientCert, overHTTP2, log); err != nil || c.RLS.Compare == "" {
 		return err
 	}
 	d.compare, err = rls.NewCompare(rls.CompareOptions{Address: c.RLS.Compare, Log: log, Told: func(domain, rule string, agree bool) {
@@ -209,7 +209,7 @@ func (r *rlsServer) Close() error {
 func (r *rlsServer) Serve(l net.Listener) error {
 	ctx, end := context.WithCancel(context.Background())
 	defer end()
-	return r.Server.Serve(r.conns.Listen(ctx, l, r.door.tls.http2()))
+	return r.Server.Serve(r.conns.Listen(ctx, l, r.door.tls.config()))
 }
 
 // openRLSHTTP returns a server for the HTTP side of the rate limit service.

@@ -17,7 +17,9 @@ import (
 
 // A slip names the rules in force, whatever is refused while they are replaced.
 func TestSlipsDuringReloads(t *testing.T) {
-	text := func(n int) string { return fmt.Sprintf("version: 1\nrules: [{ name: api, per: ip, limits: %d/hour }]\n", n) }
+	text := func(n int) string {
+		return fmt.Sprintf("version: 1\nrules: [{ name: api, per: ip, limits: %d/hour }]\n", n)
+	}
 	s := openServer(t, map[string]string{"rules.yaml": text(1)})
 	sealed := func() string {
 		is, err := s.slips.sealer().Open(s.slip(nil, &tidegate.Decision{}))
