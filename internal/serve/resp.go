@@ -26,7 +26,7 @@ func (d *respDoor) prepare(c *config.Config, log *slog.Logger) (err error) {
 	if !c.Listen.RESP.Open() {
 		return nil
 	}
-	if d.tls, err = loadListenerTLS("the RESP listener", c.RESP.TLS, tls.RequireAndVerifyClientCert, log); err != nil {
+	if d.tls, err = loadListenerTLS("the RESP listener", c.RESP.TLS, tls.RequireAndVerifyClientCert, nil, log); err != nil {
 		return err
 	}
 	if c.RESP.UsersFile != "" {
@@ -88,8 +88,9 @@ func (r *respServer) Serve(l net.Listener) error {
 	ctx, end := context.WithCancel(r.ctx)
 	defer end()
 	if r.users != nil {
+		was := r.users.value.Load() // before SetUsers: what is read meanwhile is set by follow
 		r.SetUsers(r.users.get())
-		go r.follow(ctx)
+		go r.follow(ctx, was)
 	}
 	return r.Server.Serve(r.conns.Listen(ctx, l, r.door.tls.config()))
 }
@@ -100,11 +101,11 @@ func (r *respServer) Close() error {
 	return r.Server.Close()
 }
 
-// follow checks the file of users for changes until ctx ends.
-func (r *respServer) follow(ctx context.Context) {
+// follow checks the file of users for changes since was until ctx ends.
+func (r *respServer) follow(ctx context.Context, was *[]resp.User) {
 	tick := time.NewTicker(lookAgain)
 	defer tick.Stop()
-	for was := r.users.value.Load(); ; {
+	for {
 		select {
 		case <-ctx.Done():
 			return
