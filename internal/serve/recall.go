@@ -54,10 +54,16 @@ func (s *server) recall(file string) {
 		s.log.Warn("the previous rules are not known: counters of limits that have changed start empty", "err", err)
 		return
 	}
-	for _, c := range changes[:min(len(changes), 20)] {
-		s.log.Info("counters of a limit do not simply continue", "change", c.String(), "limits", len(changes))
+	for _, c := range changes[:min(len(changes), maxChanges)] {
+		s.log.Info("counters of a limit do not simply continue", "change", c.String())
+	}
+	if more := len(changes) - maxChanges; more > 0 {
+		s.log.Info("counters of more limits do not simply continue", "limits", more)
 	}
 }
+
+// maxChanges is how many changes of counters are logged one by one, as by a reload.
+const maxChanges = 20
 
 // maxRules is the maximum length of the file of remember.
 const maxRules = 64 << 20

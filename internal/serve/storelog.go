@@ -37,7 +37,11 @@ func (s *storeLog) stateChanged(is fleet.Health) {
 		s.reason = true
 		s.log.Warn("the connection to the store is of no use", "err", is.Connection)
 	case ok && !s.trouble.IsZero():
-		s.log.Info("the store answers again", "after", time.Since(s.trouble).Round(time.Millisecond))
+		what := "the store answers again"
+		if len(s.servers) > 0 { // serversLocked logs the others
+			what = "a part of the store answers again"
+		}
+		s.log.Info(what, "after", time.Since(s.trouble).Round(time.Millisecond))
 		s.trouble = time.Time{}
 	}
 }

@@ -63,4 +63,11 @@ func TestLogOfMasters(t *testing.T) {
 	f(is(degraded, degraded, degraded), "the store does not answer")
 	f(is(recovering, recovering, recovering))
 	f(is(ok, ok, ok), "the store answers again")
+	f(is(degraded, degraded, degraded), "the store does not answer")
+	f(is(ok, degraded, ok), "server=b", "a part of the store answers again")
+	f(is(ok, ok, ok), "a server of the store answers again")
+	f(is(degraded, degraded, degraded), "the store does not answer")
+	partly := is(ok, ok, ok) // but a rule cannot be asked about
+	partly.Status = fleet.Partial
+	f(partly, "the store answers again")
 }
