@@ -154,8 +154,11 @@ func (s *server) newRules(ctx context.Context, q *NewRules) (*EditableLayer, *so
 	bundle := &source.Bundle{Main: layers[at].Bundle.Main, Over: layers[at].Bundle.Over, Files: maps.Clone(layers[at].Bundle.Files)}
 	if q.BackTo != "" {
 		past, err := s.bundleOf(ctx, q.BackTo)
-		if err != nil || past == nil {
+		switch {
+		case errors.Is(err, source.ErrNoRevision) || err == nil && past == nil:
 			return nil, nil, problemf(http.StatusNotFound, "There is no set %q in the history: GET /rules/history lists those there are.", q.BackTo)
+		case err != nil:
+			return nil, nil, problemf(http.StatusServiceUnavailable, "The history cannot be read: %v.", err)
 		}
 		bundle.Main, bundle.Over, bundle.Files = past.Main, past.Over, past.Files
 	}

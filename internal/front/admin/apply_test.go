@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -151,4 +152,32 @@ func TestFilesAreReadDuringAReload(t *testing.T) {
 	if status != http.StatusConflict || string(l.files["list.txt"]) != "alice\nbob\n" {
 		t.Errorf("%d %s; in force: %q", status, said, l.files["list.txt"])
 	}
+}
+
+// unread is a history whose sets cannot be read, for the reason it is.
+type unread struct{ err error }
+
+func (unread) History(context.Context) ([]source.Edition, error) { return nil, nil }
+
+func (u unread) Get(context.Context, string) (*source.Bundle, error) { return nil, u.err }
+
+// A set that is not in the history is not found; one that cannot be read now may be there.
+func TestBackToWhatCannotBeRead(t *testing.T) {
+	f := func(h History, status int, word string) {
+		t.Helper()
+		d, l := changing(t, nil)
+		d.options.History = h
+		d.Handler = New(d.options)
+		before := string(l.files["rules.yaml"])
+		got, said := d.apply(t, NewRules{Hash: d.ruleFiles(t).Hash, BackTo: "aabbcc", Reason: "a test"})
+		if got != status || !strings.Contains(said, word) {
+			t.Errorf("%d %s, want %d with %q", got, said, status, word)
+		}
+		if after := string(l.files["rules.yaml"]); after != before {
+			t.Errorf("in force: %q", after)
+		}
+	}
+	f(nil, http.StatusNotFound, `no set \"aabbcc\"`)
+	f(unread{source.ErrNoRevision}, http.StatusNotFound, `no set \"aabbcc\"`)
+	f(unread{errors.New("redis is away")}, http.StatusServiceUnavailable, "redis is away")
 }

@@ -1,7 +1,9 @@
 package admin
 
 import (
+	"maps"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -16,14 +18,7 @@ func ruleText(files map[string][]byte, place string) string {
 	if !ok {
 		return ""
 	}
-	src, ok := files[file]
-	if !ok { // places may name a layer or a folder before the file
-		for name, text := range files {
-			if strings.HasSuffix(file, "/"+name) || path.Base(file) == path.Base(name) && !ok {
-				src, ok = text, true
-			}
-		}
-	}
+	src, ok := fileAt(files, file)
 	lines := strings.Split(string(src), "\n")
 	if !ok || line > len(lines) {
 		return ""
@@ -39,6 +34,26 @@ func ruleText(files map[string][]byte, place string) string {
 		text = strings.TrimRight(text[:len(text)-len(lastLine(text))], " \n")
 	}
 	return shown(text, maxRuleText)
+}
+
+// fileAt returns the text of a file by the name in a place, which may have a layer or a folder before it:
+// the longest name that the place ends with, or else the first one with the same last element.
+func fileAt(files map[string][]byte, file string) (text []byte, ok bool) {
+	if text, ok = files[file]; ok {
+		return text, true
+	}
+	best, ends := "", false
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		switch {
+		case strings.HasSuffix(file, "/"+name):
+			if !ends || len(name) > len(best) {
+				best, ends, ok = name, true, true
+			}
+		case !ok && path.Base(file) == path.Base(name):
+			best, ok = name, true
+		}
+	}
+	return files[best], ok
 }
 
 // lastLine returns the last line without its indentation; "" if there is only one line.

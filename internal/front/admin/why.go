@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/internal/front/slip"
@@ -94,7 +96,14 @@ func (s *server) why(r *http.Request) (any, deed, error) {
 	return w, d, nil
 }
 
-func sentence(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
+// sentence returns text with a capital at its beginning.
+func sentence(text string) string {
+	first, size := utf8.DecodeRuneInString(text)
+	if size == 0 || first == utf8.RuneError {
+		return text
+	}
+	return string(unicode.ToUpper(first)) + text[size:]
+}
 
 func (s *server) refusalOf(is *slip.Slip) RefusalOf {
 	r := RefusalOf{

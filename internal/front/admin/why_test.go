@@ -157,4 +157,20 @@ func TestRuleText(t *testing.T) {
 	f("rules.yaml:0:1", "")
 	f("rules.yaml", "")
 	f("none.yaml:1:1", "")
+	for range 20 { // whatever the order of the map
+		files := map[string][]byte{"limits.yaml": []byte("- short"), "team/limits.yaml": []byte("- long"), "z/limits.yaml": []byte("- other")}
+		for place, want := range map[string]string{"conf/team/limits.yaml:1:1": "- long", "conf/limits.yaml:1:1": "- short", "z/limits.yaml:1:1": "- other"} {
+			if got := ruleText(files, place); got != want {
+				t.Fatalf("%s: %q, want %q", place, got, want)
+			}
+		}
+	}
+}
+
+func TestSentence(t *testing.T) {
+	for text, want := range map[string]string{"": "", "redis is away": "Redis is away", "ärger": "Ärger", "東京 is away": "東京 is away", "\xff": "\xff"} {
+		if got := sentence(text); got != want {
+			t.Errorf("%q became %q, want %q", text, got, want)
+		}
+	}
 }
