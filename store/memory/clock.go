@@ -21,7 +21,7 @@ type clock struct {
 }
 
 // skewEvery is how often the wall clock is read, and skewLeast the smallest step that
-// counts: two clocks are never read at quite the same time.
+// counts: the wall clock is always trimmed a little.
 const (
 	skewEvery = 1_000_000 * algo.Micro
 	skewLeast = 1_000 * algo.Micro
@@ -40,7 +40,12 @@ func (c *clock) now() int64 {
 	if c.custom != nil {
 		return algo.Instant(c.custom())
 	}
-	ns := uint64(time.Since(c.start))
+	return c.after(time.Since(c.start))
+}
+
+// after returns the time in ticks when d has passed since start.
+func (c *clock) after(d time.Duration) int64 {
+	ns := uint64(d)
 	more, _ := bits.Mul64(ns, 3<<64/125+1) // ns*3/125: 1024 ticks are 1000 ns
 	return c.base + int64(ns+more)
 }
@@ -71,7 +76,8 @@ func (c *clock) sync() {
 	if c.custom != nil {
 		return
 	}
-	skew := algo.Instant(time.Now().Round(0)) - c.now()
+	t := time.Now() // of both clocks: a goroutine may have to wait between two looks
+	skew := algo.Instant(t.Round(0)) - c.after(t.Sub(c.start))
 	if d := skew - c.skew.Load(); d > skewLeast || d < -skewLeast {
 		c.skew.Store(skew)
 	}

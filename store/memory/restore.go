@@ -22,9 +22,7 @@ import (
 var ErrSnapshot = errors.New("not a whole snapshot of a memory store")
 
 // Restore opens a store with what a snapshot remembers. Nobody is refilled: only the
-// time since the snapshot counts as passed, or none if the clock was set back. If the wall
-// clock had been stepped while the old store ran, a sliding window may free its events up to
-// a window later than that store would have, and sub-windows up to a part later.
+// time since the snapshot counts as passed, or none if the clock was set back.
 // On an error there is no store; the caller decides whether to start empty.
 func Restore(path string, c Config) (*Store, error) {
 	// Opening a pipe would wait for somebody who writes.
@@ -90,8 +88,7 @@ func verifySnapshot(f *os.File) (size int64, older bool, err error) {
 type snapshotReader struct {
 	from  io.Reader
 	older bool
-	pause int   // keys until room is looked for again
-	skew  int64 // ticks by which the wall clock was ahead of the store's
+	pause int // keys until room is looked for again
 	err   error
 }
 
@@ -110,11 +107,10 @@ func (r *snapshotReader) store(c Config) (*Store, error) {
 		return nil, r.err
 	}
 	s := open(c, expandHashKey(k0, k1))
-	now := s.now()
-	elapsed := max(0, now-wall)
+	elapsed := max(0, s.now()-wall)
+	now := s.resumeAt(taken + elapsed)
 	// A bucket of level x when the snapshot was taken is at x - elapsed now.
 	shift := (now - elapsed - taken) + (origin - s.origin.Load())
-	r.skew = wall - taken
 	for {
 		n := r.word()
 		if r.err != nil || n == 0 {
@@ -124,6 +120,19 @@ func (r *snapshotReader) store(c Config) (*Store, error) {
 			return nil, err
 		}
 	}
+}
+
+// resumeAt makes at the store's time, which then differs from the wall clock by as much as that of the
+// old store did: windows and stamps are those of its time. A Clock of the caller goes as it goes. It
+// returns the store's time. Nothing is in the store yet.
+func (s *Store) resumeAt(at int64) (now int64) {
+	if s.clock.custom != nil {
+		return s.now()
+	}
+	s.clock.base += at - s.clock.now()
+	s.clock.sync()
+	s.origin.Store(at - originMargin)
+	return at
 }
 
 func (r *snapshotReader) table(s *Store, specBytes uint64, shift, now int64) error {
@@ -161,8 +170,6 @@ func (r *snapshotReader) table(s *Store, specBytes uint64, shift, now int64) err
 			} else {
 				lim.table.noteLimit(widest, product(widest, int64(c.slow&emMask))) // under whatever limit it was written
 			}
-		case lim.kind == slidings && c != (cell{}):
-			c.slow = uint64(max(0, int64(c.slow)+r.skewIn(lim.sliding.Period))) & slowMask
 		case lim.kind.inRecord():
 			r.record(s, lim, k, now)
 			continue
@@ -198,17 +205,6 @@ func (r *snapshotReader) makeRoom(s *Store, t *table, now int64) {
 	r.pause = restorePause
 }
 
-// skewIn is the skew in units of so many µs, rounded up: stamps are the old store's time, and the new one
-// starts with the wall clock's. Rounded down, a key would be refilled by up to a unit. A state that is
-// ahead by up to a unit stays as it is until the clock is there.
-func (r *snapshotReader) skewIn(us int64) int64 {
-	units := r.skew / algo.Micro / us
-	if units*us*algo.Micro < r.skew {
-		units++
-	}
-	return units
-}
-
 // record reads a record into the store; without memory for it the key starts
 // afresh, and is counted as forgotten.
 func (r *snapshotReader) record(s *Store, lim *compiledLimit, k keyHash, now int64) {
@@ -233,7 +229,6 @@ func (r *snapshotReader) record(s *Store, lim *compiledLimit, k keyHash, now int
 	if r.older {
 		read.SetParts(int64(lim.limit.Parts))
 	}
-	read.Shift(r.skewIn(lim.runs.Unit(read)))
 	if e, ok := read.Entry(); ok {
 		r.entry(s, lim, k, e, now)
 		return
