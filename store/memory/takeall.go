@@ -41,7 +41,6 @@ func (s *Store) decideAll(pending []pendingCheck, checks []tidegate.Check, n int
 		}
 		if !v.records && !v.hasRoom(s) {
 			if d = v.refuse(s); !v.confirmed() {
-				spin(attempt)
 				continue
 			}
 			v.writeRefused()
