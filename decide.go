@@ -223,14 +223,21 @@ func (g *Gate) usedUp(ctx context.Context, c *Check) (bool, error) {
 	if !c.unsettled() {
 		return true, nil
 	}
-	settled := []Check{{Key: c.Key, Limit: c.Limit.settled, Cost: c.Cost, Floor: c.Floor}}
-	peekingAll(settled)
-	settled[0].MaxWait = c.MaxWait // what remains does not include what may be booked ahead
+	booksAhead := c.MaxWait > 0 || c.Limit.Algorithm == LeakyBucket
+	settled := []Check{{Key: c.Key, Limit: c.Limit.settled, Floor: c.Floor}}
+	if booksAhead {
+		settled[0].Cost = c.Cost
+		peekingAll(settled)
+		settled[0].MaxWait = c.MaxWait
+	}
 	d, err := g.store.Take(ctx, settled, 1)
 	if err == nil {
 		err = d.Err // a fallback has answered for the store
 	}
-	return !d.OK, err
+	if booksAhead { // what remains does not include it
+		return !d.OK, err
+	}
+	return d.Remaining < max(c.Cost, 1), err
 }
 
 // unsettled reports whether the charge of c may be given back at the end of the request, and

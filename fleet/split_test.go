@@ -208,3 +208,50 @@ func TestSplitInLine(t *testing.T) {
 		}
 	})
 }
+
+// vector matches every request with the same checks.
+type vector []tidegate.Check
+
+func (v vector) Match(_ *tidegate.Request, dst []tidegate.Check) []tidegate.Check {
+	return append(dst, v...)
+}
+
+// Where nothing is in flight, a refusal starts the block, at any cost and share.
+func TestSplitStartsBlocks(t *testing.T) {
+	const long = 72 * time.Hour
+	for _, spec := range []tidegate.Spec{
+		{Algorithm: tidegate.TokenBucket, Period: 24 * time.Hour},
+		{Algorithm: tidegate.FixedWindow, Period: 24 * time.Hour},
+		{Algorithm: tidegate.SlidingWindow, Period: 24 * time.Hour},
+		{Algorithm: tidegate.SubWindows, Period: 24 * time.Hour},
+		{Algorithm: tidegate.SlidingLog, Period: 24 * time.Hour},
+		{Algorithm: tidegate.Quota, Calendar: tidegate.Day},
+	} {
+		for _, cost := range []int64{1, 2, 3, 4, 7, 20} {
+			for _, n := range []int{1, 2, 3, 5} {
+				synctest.Test(t, func(t *testing.T) {
+					b := tidegate.MustLimit(tidegate.Spec{Name: "login", Scope: "block", Events: 1, Period: long, Terms: &tidegate.Terms{Role: tidegate.Blocks}})
+					spec := spec
+					spec.Name, spec.Events, spec.Terms = "login", 100, &tidegate.Terms{
+						Handling: tidegate.Handling{Consistency: tidegate.Split},
+						AtEnd:    tidegate.AtEnd{Counts: []tidegate.StatusRange{{From: 401, To: 401}}, Block: b},
+					}
+					checks := vector{{Key: "a", Limit: tidegate.MustLimit(spec), Cost: cost}, {Key: "a", Limit: b}}
+					g := tidegate.NewGate(checks, fleet.Split(memory.New(), func() int { return n }))
+					for range 101 {
+						d, v := g.Enter(t.Context(), &tidegate.Request{})
+						if d.OK {
+							v.End(tidegate.Outcome{Status: 401})
+							continue
+						}
+						if d.RetryAfter != long {
+							t.Errorf("%s, cost %d, %d instances: refused for %s, want %s", spec.Algorithm, cost, n, d.RetryAfter, long)
+						}
+						return
+					}
+					t.Errorf("%s, cost %d, %d instances: never refused", spec.Algorithm, cost, n)
+				})
+			}
+		}
+	}
+}
