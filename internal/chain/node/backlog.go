@@ -94,8 +94,8 @@ func (d *backlogEntry) reckoned(now, reachable time.Duration) time.Duration {
 	return max(d.last, min(now, reachable))
 }
 
-// add adds what was admitted for c, in events of c; charged is what the local store was charged for
-// it, in events of the fleet. Both are negative if events were returned: these reduce an entry, and
+// add adds what was admitted for c, in events of c; charged is the same in events of the fleet, of which
+// the local store may have counted fewer. Both are negative if events were returned: these reduce an entry, and
 // make none. used is what the local store says is used after that; it matters only for a new entry.
 func (b *backlog) add(c *tidegate.Check, admitted, charged, used, nodes int64, now time.Duration) {
 	id := counterOf(c)

@@ -21,12 +21,12 @@ func (n *Node) addPartToBacklog(checks []tidegate.Check, p *part, copies, nodes 
 		if c.Cost == 0 || c.Advisory && p.checks[i].Over || c.Limit.Algorithm == tidegate.Concurrency {
 			continue
 		}
-		n.serverOf(c).addToBacklog(c, c.Cost*copies, p.checks[i].Cost*copies, nodes, now)
+		admitted := c.Cost * copies
+		n.serverOf(c).addToBacklog(c, admitted, admitted*nodes, nodes, now) // also if the local store has no room for so many
 	}
 }
 
-// addToBacklog adds what was admitted for c to the backlog; charged is what the local store was
-// charged for it.
+// addToBacklog adds what was admitted for c to the backlog; charged is the same in events of the fleet.
 func (s *server) addToBacklog(c *tidegate.Check, admitted, charged, nodes int64, now time.Duration) {
 	n := s.node
 	n.mu.Lock()

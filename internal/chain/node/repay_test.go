@@ -307,3 +307,49 @@ func TestBacklogAddsToWhatWasSeen(t *testing.T) {
 		_ = g.Close()
 	})
 }
+
+// A cost above the share of a node is charged whole, however many nodes there are, and so is what comes after it.
+func TestBacklogOfCostsAboveTheShare(t *testing.T) {
+	for _, a := range []tidegate.Algorithm{
+		tidegate.TokenBucket, tidegate.FixedWindow, tidegate.SlidingWindow, tidegate.SlidingLog, tidegate.SubWindows, tidegate.Quota,
+	} {
+		spec := tidegate.Spec{Name: "l", Algorithm: a, Events: 10, Period: 24 * time.Hour}
+		if a == tidegate.Quota {
+			spec.Period, spec.Calendar = 0, tidegate.Day
+		}
+		l := tidegate.MustLimit(spec)
+		for _, nodes := range []int{1, 2, 3, 10, 100} {
+			for _, known := range []int64{0, 1} {
+				for cost := int64(1); cost <= 9; cost++ {
+					synctest.Test(t, func(t *testing.T) {
+						way := &faulty{}
+						g := newNode(way, forFew(Options{Instances: func() int { return nodes }}))
+						defer g.Close()
+						spend(t, g, l, "a", int(known))
+						way.set(broken)
+						admitted := int64(0)
+						take := func(cost int64) {
+							d, err := g.Take(t.Context(), []tidegate.Check{{Key: "a", Limit: l, Cost: cost}}, 1)
+							if err != nil {
+								t.Fatal(err)
+							}
+							if d.OK {
+								admitted += cost
+							}
+						}
+						take(cost)
+						if known == 0 && admitted == 0 {
+							t.Fatalf("%s, %d nodes: a cost of %d is not admitted on an unused counter", a, nodes, cost)
+						}
+						take(1)
+						way.set(none)
+						time.Sleep(5 * time.Second)
+						if n := way.posted(l, "a"); n != admitted {
+							t.Errorf("%s, %d nodes, %d used before, cost %d: %d posted, want %d", a, nodes, known, cost, n, admitted)
+						}
+					})
+				}
+			}
+		}
+	}
+}
