@@ -76,10 +76,13 @@ func chargeOf(c *tidegate.Check) charge {
 
 // joinCheck makes c and other, which have the same charge, one check: under the tighter limit, with
 // the highest cost. It returns false if neither limit is the tighter one: of two buckets, one may hold
-// less and refill faster.
+// less and refill faster. It also does if only the higher cost is an estimate: what is given back of it
+// when it is settled may be all of it, and the other cost stays.
 func joinCheck(c, other *tidegate.Check) bool {
 	joined := *c
 	switch {
+	case c.Estimate && !other.Estimate && c.Cost > other.Cost, other.Estimate && !c.Estimate && other.Cost > c.Cost:
+		return false
 	case atLeastAsTight(c, other):
 	case atLeastAsTight(other, c):
 		joined = *other
@@ -88,7 +91,7 @@ func joinCheck(c, other *tidegate.Check) bool {
 	}
 	joined.Cost = max(c.Cost, other.Cost)
 	joined.MaxWait = min(c.MaxWait, other.MaxWait)
-	joined.Estimate = c.Estimate && other.Estimate // a cost that is not settled in one reading stays
+	joined.Estimate = c.Estimate && other.Estimate // a cost that is not settled in one reading stays, and is no lower
 	*c = joined
 	return true
 }

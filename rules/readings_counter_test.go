@@ -112,3 +112,27 @@ rules: [{ name: r, per: everyone, `+own+`, for: [{ when: { place: "/a" }, `+bran
 	f("limits: { rate: 10/minute, algorithm: token_bucket, burst: 7 }", "limits: { rate: 5/minute, algorithm: token_bucket, burst: 7 }", "r: 5/1m0s token_bucket burst 7 per everyone")
 	f("quota: 4/month", "limits: 8/minute", "r: 8/1m0s"+per, "r: 4/month quota per everyone")
 }
+
+// An estimate in one reading and a fixed cost in another: what is not settled is charged, and no more of the estimate
+// stays than is used.
+func TestReadingsOfEstimatesAndCosts(t *testing.T) {
+	f := func(branch string, used, want int64) {
+		t.Helper()
+		d := newDesk(t, `
+identify: { place: path }
+rules: [{ name: r, per: everyone, limits: 10000/minute, cost: { reserve: query n, else: 400, settle: response.header.X-Used }, for: [{ when: { place: "/a" }, `+branch+` }] }]
+`)
+		decision, v := d.gate.Enter(t.Context(), plainRequest("/a;b"))
+		if !decision.OK {
+			t.Fatalf("%s: %+v", branch, decision)
+		}
+		v.End(tidegate.Outcome{Status: 200, Cost: used, CostKnown: true})
+		if left := d.gate.Peek(t.Context(), plainRequest("/none")).Remaining; left != 10000-want {
+			t.Errorf("%s, %d used: %d charged, want %d", branch, used, 10000-left, want)
+		}
+	}
+	f("cost: 1", 50, 51) // of two readings, neither is certain
+	f("cost: 400", 50, 400)
+	f("cost: 500", 50, 500)
+	f("limits: 9000/minute", 50, 50)
+}

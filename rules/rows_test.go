@@ -76,3 +76,21 @@ rules:
 		ask("header P", "PRO", first, "3 Free", "2 else")
 	}
 }
+
+// A tier or row that is chosen by one of its spellings only, since the other is that of one before it, has its own limits
+// and its own counter.
+func TestTiersAndRowsThatShareASpelling(t *testing.T) {
+	set := parse(t, `
+identify: { plan: [header P, lower body.plan] }
+tiers: { Free: { limits: 3/minute }, pro: { limits: 6/minute }, Pro: { limits: 9/minute } }
+rules:
+  - { name: tiers, match: /tiers, per: plan, tier: { from: plan, else: Free } }
+  - { name: rows, match: /rows, per: plan, limits: { by: plan, rows: { pro: 6/minute, Pro: 9/minute }, else: 2/minute } }
+`, Config{})
+	f := heldTo(t, set)
+	for path, rule := range map[string]string{"/tiers": "tiers", "/rows": "rows"} {
+		f(request("GET "+path, "header P", "pro"), rule+": 6/1m0s sliding_log per plan/header P pro")
+		f(request("GET "+path, "header P", "Pro"), rule+": 9/1m0s sliding_log per plan/header P Pro")
+		f(request("GET "+path, "body.plan", "Pro"), rule+": 6/1m0s sliding_log per plan/lower body.plan pro")
+	}
+}

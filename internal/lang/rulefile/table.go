@@ -85,7 +85,7 @@ func (d *decoder) rows(n *yamltree.Node, t *table, above []Word) {
 			continue
 		}
 		spellings := id.spellings(value.Text)
-		if slices.ContainsFunc(spellings, func(text string) bool { return seen[text] }) {
+		if !slices.ContainsFunc(spellings, func(text string) bool { return !seen[text] }) { // nothing would choose it
 			d.fail(f.Key.Pos, diag.Quote(value.Text)+" is in the rows twice", "remove one of them")
 			continue
 		}

@@ -104,20 +104,41 @@ func (d *decoder) tier(o object, sc scope) *TierUse {
 	return use
 }
 
-// tiersApart reports two tiers that are one value of the identity by which use chooses: the second
-// would never be chosen.
+// tiersApart reports a tier that would never be chosen, or not for certain: if all its spellings by the
+// identity by which use chooses are those of tiers before it, or one of them is that of the tier for all others.
 func (d *decoder) tiersApart(use *TierUse) {
 	id, _ := d.file.Identity(use.From.Text)
+	rest := make(map[string]bool)
+	for _, text := range id.spellings(use.Else.Text) {
+		rest[text] = true
+	}
 	first := make(map[string]string, len(d.file.Tiers))
 	for _, t := range d.file.Tiers {
+		if t.Name.Text == use.Else.Text {
+			continue
+		}
+		alike, free := "", false
 		for _, text := range id.spellings(t.Name.Text) {
-			if other, had := first[text]; had && other != t.Name.Text {
-				d.fail(use.From.Pos, fmt.Sprintf("%s spells the tiers %s and %s alike", diag.Quote(use.From.Text), diag.Quote(other), diag.Quote(t.Name.Text)), "give one of the two another name")
+			other, had := first[text]
+			switch {
+			case rest[text]:
+				d.spelledAlike(use, use.Else.Text, t.Name.Text)
 				return
+			case had:
+				alike = other
+			default:
+				first[text], free = t.Name.Text, true
 			}
-			first[text] = t.Name.Text
+		}
+		if !free {
+			d.spelledAlike(use, alike, t.Name.Text)
+			return
 		}
 	}
+}
+
+func (d *decoder) spelledAlike(use *TierUse, one, other string) {
+	d.fail(use.From.Pos, fmt.Sprintf("%s spells the tiers %s and %s alike", diag.Quote(use.From.Text), diag.Quote(one), diag.Quote(other)), "give one of the two another name")
 }
 
 // tierKnown reports whether there is a tier of that name. If not, that is reported as a mistake.
