@@ -65,3 +65,35 @@ func TestCombinationsAreBounded(t *testing.T) {
 	f("of all rules, the most", all, 5, 4, 5, 4, all, "")
 	f("of all rules", all-1, 5, 4, 5, 4, all-1, ofAll)
 }
+
+// A table may have as many rows as a rule may have combinations, over lines and in braces.
+func TestTableOfManyRows(t *testing.T) {
+	f := func(rows int, open, sep, shut, want string) {
+		t.Helper()
+		var src strings.Builder
+		src.WriteString("version: 1\nidentify: { m: jwt.m }\nrules:\n  - name: a\n    per: m\n    limits:\n      by: m\n      else: 1/s\n      rows: " + open)
+		for i := range rows {
+			fmt.Fprintf(&src, "%sm%d: 1/s", sep, i)
+			if sep == "" {
+				src.WriteString(", ")
+			}
+		}
+		src.WriteString(shut + "\n")
+		d := newDecoder("r.yaml", Options{})
+		d.readText("r.yaml", []byte(src.String()), nil)
+		file, problems := d.finish()
+		switch {
+		case want != "":
+			if !strings.Contains(problems.Error(), want) {
+				t.Errorf("%d rows: %.300s", rows, problems.Error())
+			}
+		case len(file.Rules) != 1 || len(file.Rules[0].For) != rows:
+			t.Errorf("%d rows: %.300s", rows, problems.Error())
+		}
+	}
+	const line = "\n        "
+	f(maxCells, "", line, "", "")
+	f(maxCells, "{", "", "}", "")
+	f(maxCells+1, "", line, "", "more than 10000 fields")
+	f(maxCells+1, "{", "", "}", "more than 10000 fields")
+}

@@ -5,7 +5,7 @@ import "fmt"
 // Bounds on the shape of a file: far above what anybody writes by hand.
 const (
 	maxDepth  = 64
-	maxFields = 1024
+	maxFields = 10_000 // as many rows as a table may have
 )
 
 // builder groups tokens by their indentation. The scanner has checked everything that
@@ -110,7 +110,7 @@ func (b *builder) full(n *Node, key token) bool {
 	if len(n.Fields) < maxFields {
 		return false
 	}
-	b.fail(key.place, fmt.Sprintf("a map of more than %d fields", maxFields), "make a list of it, or several files")
+	b.fail(key.place, fmt.Sprintf("a map of more than %d fields", maxFields), "divide it among several rules or files")
 	return true
 }
 
