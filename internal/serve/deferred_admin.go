@@ -112,7 +112,7 @@ func (d deferredAdmin) change(ctx context.Context, q admin.DeferredQuestion, f f
 			changed++
 		case q.ID != "":
 			return 0, notDeferred(http.StatusConflict, err)
-		case errors.Is(err, deferq.ErrNone), errors.Is(err, deferq.ErrBusy), errors.Is(err, deferq.ErrEnded):
+		case errors.Is(err, deferq.ErrNone), errors.Is(err, deferq.ErrBusy), errors.Is(err, deferq.ErrEnded), errors.Is(err, deferq.ErrUnreadable):
 		default:
 			return changed, err
 		}

@@ -106,11 +106,13 @@ type Bounds struct {
 
 // Errors of stores.
 var (
-	ErrFull   = errors.New("there is no place left for the request")
-	ErrNone   = errors.New("there is no such request")
-	ErrBusy   = errors.New("the request is being sent right now")
-	ErrEnded  = errors.New("the request is done, or was dropped")
-	ErrClosed = errors.New("requests are not kept any more")
+	ErrFull  = errors.New("there is no place left for the request")
+	ErrNone  = errors.New("there is no such request")
+	ErrBusy  = errors.New("the request is being sent right now")
+	ErrEnded = errors.New("the request is done, or was dropped")
+	// ErrUnreadable is what an error is, by [errors.Is], that says what of an entry cannot be read.
+	ErrUnreadable = errors.New("its record cannot be read")
+	ErrClosed     = errors.New("requests are not kept any more")
 )
 
 // NewID returns an ID that cannot be guessed.

@@ -207,8 +207,10 @@ func (r *Redis) first(ctx context.Context, b *backlog, name string) *Entry {
 // leaveFor is after how long a gateway looks again at an entry that it leaves to others.
 const leaveFor = time.Second
 
-// recordError says that a record cannot be read.
+// recordError says that a record cannot be read. It is [ErrUnreadable].
 type recordError struct{ error }
+
+func (e *recordError) Is(target error) bool { return target == ErrUnreadable }
 
 func (e *recordError) Unwrap() error { return e.error }
 

@@ -161,7 +161,7 @@ func (r *Redis) revive(ctx context.Context, b *backlog, name string, e *Entry) e
 // Drop implements Store.
 func (r *Redis) Drop(ctx context.Context, id, reason string) error {
 	b, e, _, err := r.find(ctx, id)
-	if err != nil {
+	if err != nil && !(errors.Is(err, ErrUnreadable) && e.State == Dead) { // which can be removed as it is
 		return err
 	}
 	switch e.State {

@@ -55,6 +55,15 @@ func TestUnreadableRecordInRedis(t *testing.T) {
 				t.Fatalf("%+v %v", e, err)
 			}
 			list(Dead)
+			if err := r.Retry(t.Context(), bad.ID, bad.Accepted); !errors.Is(err, ErrUnreadable) && !errors.Is(err, ErrEnded) {
+				t.Errorf("retried: %v", err)
+			}
+			if err := r.Drop(t.Context(), bad.ID, "x"); err != nil {
+				t.Errorf("dropped: %v", err)
+			}
+			if _, _, err := r.Get(t.Context(), bad.ID); !errors.Is(err, ErrNone) {
+				t.Errorf("after that: %v", err)
+			}
 		})
 	}
 }

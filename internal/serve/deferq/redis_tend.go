@@ -62,7 +62,7 @@ func (r *Redis) renew(ctx context.Context) {
 			}
 		}
 		r.mu.Unlock()
-		if len(keys) > 1 && r.isAway(b.rule) == nil {
+		if len(keys) > 1 { // also if its server has just failed: another gateway may take over what is not renewed
 			asked.Go(func() {
 				_, _ = r.run(ctx, b.rule, "renew the claims of deferred requests", scripts.renew, keys, args...) // again at the next tick
 			})

@@ -161,3 +161,53 @@ func (f *failing) Durability(ctx context.Context) ([]chain.Durability, error) {
 	}
 	return nil, errors.New("broken")
 }
+
+// After a server has stood still its claims are renewed at once, however long the calls took that failed meanwhile.
+func TestClaimsAreRenewedAfterAStandstill(t *testing.T) {
+	const takeover = 10 * time.Second
+	for tenths := 1; tenths <= 65; tenths += 2 {
+		still := time.Duration(tenths) * time.Second / 10
+		synctest.Test(t, func(t *testing.T) {
+			h := &hanging{renewed: make(map[string][]time.Time)}
+			r := &Redis{
+				o:       RedisOptions{Takeover: takeover, Log: slog.New(slog.NewTextHandler(io.Discard, nil))},
+				scripts: h, consumer: "test", unfit: errUnknown,
+				rules: make(map[string]*backlog), held: make(map[heldLine]string), away: make(map[place]absence), wake: make(chan struct{}, 1),
+			}
+			b := r.backlogOf("on-healthy")
+			r.rules["on-healthy"], r.order = b, []*backlog{b}
+			r.held[heldLine{"on-healthy", "line"}] = "1-1"
+			r.life, r.stop = context.WithCancel(t.Context())
+			began := time.Now()
+			r.begin()
+			time.Sleep(10 * time.Second)
+			h.hang(true)
+			var asked sync.WaitGroup
+			asked.Go(func() { // it fails after the server answers others again
+				_, _ = r.run(t.Context(), "on-healthy", "look for deferred requests", scripts.turn, []string{b.key("turns")})
+			})
+			time.Sleep(still)
+			h.hang(false)
+			time.Sleep(time.Minute)
+			asked.Wait()
+			r.stop()
+			r.tending.Wait()
+			last := began
+			for _, at := range append(h.renewed["healthy"], time.Now()) {
+				if gap := at.Sub(last); gap > takeover {
+					t.Fatalf("it stood still for %s, and its claim was not renewed for %s", still, gap)
+				}
+				last = at
+			}
+		})
+	}
+}
+
+// hang has the first server hang, or answer again.
+func (h *hanging) hang(hung bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.hung = nil; hung {
+		h.hung = map[string]bool{"healthy": true}
+	}
+}

@@ -33,7 +33,8 @@ type Store interface {
 	// request was removed.
 	Retry(ctx context.Context, id string, now time.Time) error
 	// Drop makes a waiting entry dead, with that reason and without its request, and removes a dead
-	// one. Its errors are those of Retry.
+	// one. Its errors are those of Retry; one that waits and cannot be read is ErrUnreadable until its
+	// turn comes.
 	Drop(ctx context.Context, id, reason string) error
 	// Stats returns the totals of all entries.
 	Stats(ctx context.Context) (Stats, error)
