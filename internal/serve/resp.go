@@ -111,10 +111,10 @@ func (r *respServer) follow(ctx context.Context, was *[]resp.User) {
 			return
 		case <-tick.C:
 		}
-		users := r.users.get()
+		r.users.get() // looks for changes
 		if is := r.users.value.Load(); is != was {
 			was = is
-			r.SetUsers(users)
+			r.SetUsers(*is)
 		}
 	}
 }
