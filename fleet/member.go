@@ -103,7 +103,7 @@ func (s *Store) about() string {
 		Name: s.name, Version: s.version, Status: h.Status,
 		Up: secondsOf(time.Since(s.opened)), For: secondsOf(time.Since(h.Since.Add(-s.o.skew))),
 		Backlog: s.Stats().Backlog, Leases: h.Leases, LeasedEvents: h.LeasedEvents, Instances: h.Instances,
-		Lag:    secondsOf(h.Lag.Round(time.Millisecond)),
+		Lag:    secondsOf((h.Lag + time.Millisecond - 1).Truncate(time.Millisecond)), // 0 means none
 		Offset: secondsOf(h.Clock.Offset), Within: secondsOf(h.Clock.Within), Server: h.Clock.Server,
 	}
 	if s.o.Rules != nil {
