@@ -11,13 +11,14 @@ const (
 	// Leased: for keys with many requests, instances take events ahead and use them up
 	// within a tenth of a second. Never above the limit; meanwhile up to a tenth of a
 	// second's worth of events may be held back from the burst. For TokenBucket,
-	// FixedWindow and Quota; others stay Strict.
+	// FixedWindow and Quota; others, and limits too small to take ahead from, stay Strict.
 	Leased
 	// Split: every instance has its share of the limit and counts by itself; the shared
 	// store is not asked. For TokenBucket, FixedWindow and Quota; others stay Strict.
 	Split
 	// Eventual: every instance decides by itself, and ten times a second they exchange what
-	// they have counted through the shared store. No request waits for that store; what is
+	// they have counted through the shared store. Only a request for a key that was not asked about
+	// lately waits for that store, briefly; what is
 	// admitted above the limit is at most what is offered between two exchanges. For SubWindows,
 	// FixedWindow, SlidingWindow and Quota; others stay Strict.
 	Eventual

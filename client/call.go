@@ -111,7 +111,7 @@ func (c *call) await(wait time.Duration) error {
 }
 
 // classify decides whether the call is sent again after a try. It records what the response says of
-// the host, and stops the host if a refusal names a time within MaxWait.
+// the host, and stops the host if a refusal that is not final names a time within MaxWait.
 func (c *call) classify(res *http.Response, err error) retryPlan {
 	if err != nil {
 		return c.classifyError(err)
@@ -183,7 +183,7 @@ func (c *call) tellOf(p retryPlan, status int, err error) {
 	c.t.tell(c.req, e)
 }
 
-// reject returns the error of a request that is not sent.
+// reject tells OnEvent of a request that is not sent, and returns its error.
 func (c *call) reject(reason error, after time.Duration) error {
 	err := &RefusedError{Reason: reason, Key: c.host.key, RetryAfter: after}
 	c.t.tell(c.req, Event{Kind: Rejected, Key: c.host.key, Try: c.try, Err: err})

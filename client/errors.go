@@ -8,13 +8,14 @@ import (
 
 var (
 	// ErrThrottled is the reason for requests that are not sent because the server refuses
-	// most of them; see [Transport.Throttle].
+	// most of them, or cannot be reached; see [Transport.Throttle].
 	ErrThrottled = errors.New("the server refuses most requests")
 	// ErrStopped is the reason for requests that are not sent because the server has
-	// refused others until a time that has not come.
+	// refused others until a time that is later than they may wait.
 	ErrStopped = errors.New("the server has asked to come back later")
 	// ErrLimit is the reason for requests that are not sent because a limit of a [Provider]
-	// has no room for them, and would have none within the wait.
+	// has no room for them, and would have none within the wait. Errors that wrap it say if the
+	// store failed, or if the cost can never fit.
 	ErrLimit = errors.New("a limit is used up")
 )
 
@@ -23,7 +24,7 @@ type RefusedError struct {
 	// Reason is one of ErrThrottled, ErrStopped and ErrLimit, or wraps one of them.
 	Reason error
 	// Key is what the refusal is about: the host, or what the Key function returned, or
-	// the name of the Provider.
+	// the name of the Provider, with a space and what its Key function returned if it has one.
 	Key string
 	// RetryAfter is when the request may pass; 0 means that this is not known, or never.
 	RetryAfter time.Duration

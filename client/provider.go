@@ -17,7 +17,8 @@ const DefaultMaxStop = time.Hour
 
 // ProviderOptions describe somebody else's API. Name and Store are needed, and Limits or Rules.
 type ProviderOptions struct {
-	// Name of the API. Instances whose Providers have the same name share their counters.
+	// Name of the API. Instances whose Providers have the same name share the counters of
+	// Limits, and stops; those of Rules belong to the rules.
 	Name string
 	// Store has the counters: that of package fleet for several instances, that of package
 	// store/memory for one.
@@ -32,14 +33,14 @@ type ProviderOptions struct {
 	Rules tidegate.Matcher
 	// Cost estimates a call in the units of the limits that settle; nil means 1.
 	Cost func(*http.Request) int64
-	// Key tells apart callers, such as accounts, that have Limits and stops of their own; nil means
+	// Key tells apart callers, such as accounts, that have counters and stops of their own; nil means
 	// that all calls share them.
 	Key func(*http.Request) string
 	// MaxWait is how long a call waits for room at most; 0 means DefaultMaxWait, negative
-	// that it never waits.
+	// that it never waits. The queue of a rule may hold it longer.
 	MaxWait time.Duration
 	// MaxStop is how long a refusal stops all instances at most, whatever time the API
-	// names; 0 means DefaultMaxStop.
+	// names, a week at most; 0 means DefaultMaxStop.
 	MaxStop time.Duration
 	// OnStoreFailure is what happens to calls when the store cannot answer. The store of
 	// package fleet always does, and has an option of its own.
@@ -59,7 +60,7 @@ type ProviderOptions struct {
 // they ask again. A call whose context ends while it waits passes its turn on to the next one.
 // When the API refuses a call and names a time, all instances stop until then; for some minutes
 // after that, calls that are late for their turn wait for another one. Slots are held until the
-// body of the response is closed. A call that could not connect, or that a Provider below did not
+// body of the response is read to its end or closed. A call that could not connect, or that a Provider below did not
 // send, is given back, except for its turn in a bucket; any other stays charged, because the API may
 // count it.
 type Provider struct {
@@ -127,8 +128,8 @@ func (p *Provider) Transport() *Transport {
 	return &Transport{Base: p, PaceBelow: -1, Key: p.key, OnEvent: p.o.OnEvent}
 }
 
-// RoundTrip implements http.RoundTripper. The error is a [*RefusedError] if there is no room
-// for the call, and would be none within MaxWait.
+// RoundTrip implements http.RoundTripper. The error is a [*RefusedError] if a limit, a stop
+// or the store keeps the call from being sent within MaxWait and its deadline.
 func (p *Provider) RoundTrip(req *http.Request) (*http.Response, error) {
 	base := p.base()
 	if req.URL == nil { // Base returns the error

@@ -17,8 +17,9 @@ import (
 
 // retryTime returns for how long the server wants a client to wait before it repeats a refused
 // call, the longest that trailer and details say, and false if the call is not to be repeated. A
-// pushback that is negative or malformed forbids it. UNAVAILABLE is repeated only if there is a
-// pushback: nothing else says that no handler has seen the call.
+// pushback that is negative or malformed forbids it. RESOURCE_EXHAUSTED is repeated only if there is a
+// pushback or a time above 0, UNAVAILABLE only if there is a pushback: nothing else says that no
+// handler has seen the call.
 func retryTime(refused error, trailer metadata.MD) (time.Duration, bool) {
 	st := status.Convert(refused)
 	if st.Code() != codes.ResourceExhausted && st.Code() != codes.Unavailable {
@@ -44,7 +45,8 @@ func retryTime(refused error, trailer metadata.MD) (time.Duration, bool) {
 	return max(wait, after), len(told) == 1 || after > 0
 }
 
-// retryAfter returns the seconds that retry-after of the trailer says, as HTTP proxies and middleware write it; 0 if none.
+// retryAfter returns the seconds that retry-after of the trailer says, as HTTP proxies and middleware write it; 0 if there
+// is none, more than one, or a date.
 func retryAfter(trailer metadata.MD) time.Duration {
 	told := trailer["retry-after"]
 	if len(told) != 1 {

@@ -24,8 +24,9 @@ const (
 	durationNanos   = 2
 )
 
-// encode appends a response as protobuf encodes it. The statuses, of which there may be many,
-// are written here; whatever else there is, by package proto.
+// encode appends a response as protobuf encodes it. The code and the statuses, of which there may be
+// many, are written here; headers for the response and metadata, by package proto. Fields that this
+// server never sets are left out.
 func encode(to []byte, r *pb.RateLimitResponse) ([]byte, error) {
 	to = appendNumber(to, responseOverall, uint64(r.OverallCode))
 	for _, s := range r.Statuses {

@@ -44,8 +44,8 @@ func (l *Label) String() (string, error) {
 	return string(text), err
 }
 
-// ParseLabel reads a label as it is kept. It returns an error if the text is not one, or names files
-// outside of the archive.
+// ParseLabel reads a label as it is kept. It returns an error if the text is not one, or has the path of a
+// file that [CheckName] refuses. Whether there is such a file is not checked.
 func ParseLabel(text string) (l Label, err error) {
 	if len(text) > maxText || json.Unmarshal([]byte(text), &l) != nil || len(l.Digest) != 64 || strings.Trim(l.Digest, "0123456789abcdef") != "" {
 		return Label{}, errors.New("it was not written by this version of Tidegate")
@@ -64,7 +64,7 @@ func ParseLabel(text string) (l Label, err error) {
 // Mains returns the file or folder that each layer begins with.
 func (l *Label) Mains() []string { return append([]string{l.Main}, l.Over...) }
 
-// Revision returns the name of a revision, such as 8-3f2a9c01. The digest is part of it: an
+// Revision returns the name of a revision, such as 8-3f2a9c01. The first eight digits of the digest are part of it: an
 // archive that has lost everything counts from 1 again, and other files under an old number
 // must not pass for those that a node has.
 func Revision(number int64, digest string) string {

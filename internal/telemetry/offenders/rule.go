@@ -34,7 +34,7 @@ type Rule struct {
 	gone      bool         // nothing may be kept here any more
 }
 
-// nameOf returns the name of a limit's rule.
+// nameOf returns the name of a limit's rule; "" if the limit has no Terms.
 func nameOf(l *tidegate.Limit) string {
 	if l.Terms == nil {
 		return ""
@@ -43,10 +43,11 @@ func nameOf(l *tidegate.Limit) string {
 }
 
 // Rule returns where decisions of a rule are told, for [Offenders.Admitted] and [Offenders.Refused].
-// It stays valid until [Offenders.SetRules] is called without the name.
+// A name that is not known is added, up to a bound, beyond which it is that of Other. A rule that
+// [Offenders.SetRules] announced stays valid until that is called without its name.
 func (of *Offenders) Rule(name string) *Rule { return of.get(name) }
 
-// get returns the rule of a name. It allocates nothing if the rule is known.
+// get returns the rule of a name, and adds it if it is not known. It allocates nothing, and takes no lock, if it is.
 func (of *Offenders) get(name string) *Rule {
 	if r := of.table.cached(name).Load(); r != nil && r.name == name {
 		return r
@@ -129,7 +130,7 @@ type class struct {
 	mask  atomic.Uint32 // one in mask+1 is looked at
 	carry atomic.Uint32 // the weight of those that found the lists busy
 	// Guarded by Offenders.mu:
-	taken uint32 // looked at since cap was last exceeded
+	taken uint32 // looked at since the last tick, or since cap was last exceeded
 	seen  uint32 // decisions since the last tick, as estimated
 }
 

@@ -7,7 +7,7 @@ type demand struct {
 	perSecond float64
 	known     bool
 	begun     bool
-	since     time.Duration // when the last estimate was made
+	since     time.Duration // when the last estimate was made; before that, when the first report came
 	pending   float64       // requests reported since then
 }
 
@@ -18,7 +18,7 @@ const (
 	halfWeight = 500 * time.Millisecond
 )
 
-// report adds the requests of a report. The time between two reports is measured between their
+// report updates the estimate by the requests of a report; those of the first are not counted. The time between two reports is measured between their
 // arrivals: the times in Envoy's reports are whole seconds.
 func (d *demand) report(now time.Duration, requests uint64) {
 	if !d.begun { // the first report only announces the node
