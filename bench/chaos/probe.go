@@ -87,11 +87,14 @@ func (f *figures) count(path, by string, n int) {
 // watch notes by how much a sleep of a millisecond was too long.
 func (p *probe) watch(ctx context.Context) {
 	for ctx.Err() == nil {
-		over := oversleep(0)
-		p.mu.Lock()
-		p.Oversleep = max(p.Oversleep, over)
-		p.mu.Unlock()
+		p.overslept(oversleep(0))
 	}
+}
+
+func (p *probe) overslept(by time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.Oversleep = max(p.Oversleep, by)
 }
 
 // ServeHTTP gives the figures and begins anew. With ?memory it collects first, for

@@ -117,6 +117,7 @@ func (s *stage) startProbe() {
 	ctx, stop := context.WithCancel(s.ctx)
 	s.Cleanup(stop)
 	go s.own.watch(ctx)
+	s.own.watchCores(ctx)
 }
 
 // pause waits for d, or ends the row if the run is canceled.
