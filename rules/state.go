@@ -79,7 +79,7 @@ func (st *state) done() {
 	clear(st.routes)
 	clear(st.hits)
 	clear(st.parts[:cap(st.parts)]) // the last rule may have fewer than an earlier one
-	if len(st.readings) > 1 { // a single reading may stay until the next request
+	if len(st.readings) > 1 {       // a single reading may stay until the next request
 		clear(st.readings)
 	}
 	st.readings, st.way = st.readings[:0], 0
