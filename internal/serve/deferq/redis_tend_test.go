@@ -72,13 +72,18 @@ func TestClaimsAreRenewedWhileOthersHang(t *testing.T) {
 	}
 }
 
-func testClaimsAreRenewed(t *testing.T, takeover time.Duration, n int) {
-	h := &hanging{renewed: make(map[string][]time.Time)}
-	r := &Redis{
+// onServers returns a queue on h that does nothing yet.
+func onServers(h *hanging, takeover time.Duration) *Redis {
+	return &Redis{
 		o:       RedisOptions{Takeover: takeover, Log: slog.New(slog.NewTextHandler(io.Discard, nil))},
 		scripts: h, consumer: "test", unfit: errUnknown,
 		rules: make(map[string]*backlog), held: make(map[heldLine]string), away: make(map[place]absence), wake: make(chan struct{}, 1),
 	}
+}
+
+func testClaimsAreRenewed(t *testing.T, takeover time.Duration, n int) {
+	h := &hanging{renewed: make(map[string][]time.Time)}
+	r := onServers(h, takeover)
 	all := []string{"healthy"}
 	for i := range n {
 		all = append([]string{fmt.Sprint("hung", i)}, all...) // these first
@@ -169,11 +174,7 @@ func TestClaimsAreRenewedAfterAStandstill(t *testing.T) {
 		still := time.Duration(tenths) * time.Second / 10
 		synctest.Test(t, func(t *testing.T) {
 			h := &hanging{renewed: make(map[string][]time.Time)}
-			r := &Redis{
-				o:       RedisOptions{Takeover: takeover, Log: slog.New(slog.NewTextHandler(io.Discard, nil))},
-				scripts: h, consumer: "test", unfit: errUnknown,
-				rules: make(map[string]*backlog), held: make(map[heldLine]string), away: make(map[place]absence), wake: make(chan struct{}, 1),
-			}
+			r := onServers(h, takeover)
 			b := r.backlogOf("on-healthy")
 			r.rules["on-healthy"], r.order = b, []*backlog{b}
 			r.held[heldLine{"on-healthy", "line"}] = "1-1"
