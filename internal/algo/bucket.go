@@ -19,7 +19,8 @@ const maxRefill = int64(tidegate.MaxRefill/time.Microsecond) * Micro
 // An event takes Em = ⌈period/events⌉ ticks and n events take n·Em, so that a
 // burst can be spent one by one or at once, to the same effect, and never more.
 type BucketLaw struct {
-	Em int64 // ticks an event takes
+	Em      int64  // ticks an event takes
+	inverse uint64 // (2^64-1)/Em, rounded down: see left
 
 	// Brim and Fits are Tau and Cap less the floor: the highest level, and the most events, that
 	// this law admits. States are still read and written by Tau and Cap.
@@ -53,7 +54,7 @@ func NewBucketLaw(l *tidegate.Limit) BucketLaw {
 	em := mulDivCeil(int64(l.Period/time.Microsecond), Micro, l.Events)
 	capacity := l.Capacity()
 	tau := mul(capacity, em)
-	return BucketLaw{Em: em, Tau: tau, Brim: tau, Cap: capacity, Fits: capacity, Widest: capacity, Leaky: l.Algorithm == tidegate.LeakyBucket, Raw: l.RawTime}
+	return BucketLaw{Em: em, inverse: inverse(em), Tau: tau, Brim: tau, Cap: capacity, Fits: capacity, Widest: capacity, Leaky: l.Algorithm == tidegate.LeakyBucket, Raw: l.RawTime}
 }
 
 // advance brings s to now. It returns the state to keep even if nothing is charged, the

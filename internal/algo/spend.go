@@ -1,25 +1,40 @@
 package algo
 
+import (
+	"math"
+	"math/bits"
+)
+
 // The functions here are fast paths of Take for the most common ask: one copy that costs at least
 // one event, without waiting, from a current state that was written under this law. They compute
 // what Take does without an Ask and a Verdict, and mostly without dividing.
 
-// Spend is Take for a token bucket. It returns the level afterwards, which a refusal does not
-// change. If sure is false, call Take instead.
-func (l *BucketLaw) Spend(drained, now, cost int64) (level int64, ok, sure bool) {
-	level = max(0, drained-now)
-	if level > l.Brim || cost > l.Fits {
-		return level, false, false
+// Spend is Take for a token bucket. It returns the level and the events left afterwards, which a
+// refusal does not change. If sure is false, call Take instead. It is just small enough to be inlined.
+func (l *BucketLaw) Spend(drained, now, cost int64) (level, left int64, ok, sure bool) {
+	if level = max(0, drained-now); level > l.Brim {
+		return
 	}
-	charged := level + cost*l.Em
-	if charged > l.Brim {
-		return level, false, true
+	if left = l.left(level); cost > left {
+		sure = cost <= l.Fits
+		return
 	}
-	return charged, true, true
+	return level + cost*l.Em, left - cost, true, true
 }
 
-// Left returns how many events would still pass at a level.
-func (l *BucketLaw) Left(level int64) int64 { return int64(uint64(l.Brim-level) / uint64(l.Em)) }
+// left returns how many events would still pass at a level: (Brim-level)/Em. Multiplying by the inverse
+// comes to at most one event less, and takes a third of the time of a division on many processors.
+func (l *BucketLaw) left(level int64) int64 {
+	ticks, em := uint64(l.Brim-level), uint64(l.Em)
+	events, _ := bits.Mul64(ticks, l.inverse)
+	if ticks-events*em >= em {
+		events++
+	}
+	return int64(events)
+}
+
+// inverse returns (2^64-1)/em, rounded down.
+func inverse(em int64) uint64 { return math.MaxUint64 / uint64(em) }
 
 // Spend is Take for a count of the current period. It returns how many events are left
 // afterwards. If ok is false, call Take instead.

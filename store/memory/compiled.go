@@ -38,7 +38,7 @@ type compiledLimit struct {
 
 	successor *tidegate.Limit // that follows this bucket; see follow
 
-	_ [48]byte // Go's heap aligns 384 bytes to cache lines, and 336 not
+	_ [40]byte // Go's heap aligns 384 bytes to cache lines, and 344 not
 }
 
 // attachLimit compiles l and makes it the limit by which sweeps of t judge keys.

@@ -110,7 +110,7 @@ func TestLimitsOfOneIdentityDoNotPileUp(t *testing.T) {
 func TestBucketsAreDecidedByOneCacheLine(t *testing.T) {
 	const line = 64
 	var lim compiledLimit
-	if end := unsafe.Offsetof(lim.bucket) + unsafe.Offsetof(lim.bucket.Fits) + unsafe.Sizeof(lim.bucket.Fits); end > line {
+	if end := unsafe.Offsetof(lim.bucket) + unsafe.Offsetof(lim.bucket.Brim) + unsafe.Sizeof(lim.bucket.Brim); end > line {
 		t.Errorf("the first %d bytes", end)
 	}
 	if size := unsafe.Sizeof(lim); size%line != 0 {

@@ -132,9 +132,9 @@ func (s *Store) spendHot(d *tidegate.Decision, lim *compiledLimit, k keyHash, co
 	if word&busyBit != 0 || sl.tag.Load() != k.tag || sl.meta.Load() != k.extra|uint64(lim.bucket.Em) || !inReach(origin, now) {
 		return false
 	}
-	if level, admitted, _ := lim.bucket.Spend(origin+int64(word&fastMask), now, cost); admitted {
+	if level, left, admitted, _ := lim.bucket.Spend(origin+int64(word&fastMask), now, cost); admitted {
 		d.OK, d.Granted = true, 1
-		lim.report(d, level, now)
+		lim.report(d, level, left, now)
 		if sl.word.CompareAndSwap(word, word&genMask|uint64(now+level-origin)) {
 			return true
 		}
@@ -152,14 +152,14 @@ func (s *Store) spendBucket(d *tidegate.Decision, lim *compiledLimit, sl *slot, 
 	d.OK, d.Granted, d.RetryAfter = true, 1, 0
 	for range contended {
 		drained := origin + int64(word&fastMask)
-		level, admitted, sure := lim.bucket.Spend(drained, now, cost)
+		level, left, admitted, sure := lim.bucket.Spend(drained, now, cost)
 		if !sure {
 			return false
 		}
 		if !admitted {
-			return s.refuseBucket(d, lim, drained, level, now, cost) && sl.word.Load() == word
+			return s.refuseBucket(d, lim, drained, level, left, now, cost) && sl.word.Load() == word
 		}
-		lim.report(d, level, now)
+		lim.report(d, level, left, now)
 		if sl.word.CompareAndSwap(word, word&genMask|uint64(now+level-origin)) {
 			return true
 		}
@@ -173,25 +173,25 @@ func (s *Store) spendBucket(d *tidegate.Decision, lim *compiledLimit, sl *slot, 
 
 // refuseBucket refuses what has no room at the instant now. If that may be due to a late clock, it
 // reads the clock again, and reports false if there is room by then.
-func (s *Store) refuseBucket(d *tidegate.Decision, lim *compiledLimit, drained, level, now, cost int64) bool {
+func (s *Store) refuseBucket(d *tidegate.Decision, lim *compiledLimit, drained, level, left, now, cost int64) bool {
 	missing := cost*lim.bucket.Em - lim.bucket.Brim // at level 0
 	if level+missing < staleTicks {
 		var admitted, sure bool
 		now = s.clock.now()
-		if level, admitted, sure = lim.bucket.Spend(drained, now, cost); admitted || !sure {
+		if level, left, admitted, sure = lim.bucket.Spend(drained, now, cost); admitted || !sure {
 			return false
 		}
 	}
 	d.OK, d.Granted = false, 0
 	d.RetryAfter = algo.Duration(level + missing)
-	lim.report(d, level, now)
+	lim.report(d, level, left, now)
 	return true
 }
 
 // report fills in the limit, and what is left of a bucket.
-func (lim *compiledLimit) report(d *tidegate.Decision, level, now int64) {
+func (lim *compiledLimit) report(d *tidegate.Decision, level, left, now int64) {
 	d.Limit, d.Receipt.At = lim.limit, now
-	d.Remaining, d.ResetAfter = lim.bucket.Left(level), algo.Duration(level)
+	d.Remaining, d.ResetAfter = left, algo.Duration(level)
 }
 
 func (s *Store) spendCounter(d *tidegate.Decision, lim *compiledLimit, sl *slot, old cell, word uint64, now, cost int64) bool {

@@ -12,7 +12,7 @@ type charge struct {
 	key     keyHash
 	slow    uint64 // of the slot, as word
 	word    uint64 // of the slot, as it was read
-	left    int64  // events left after the charge; not set for buckets, which need a division
+	left    int64  // events left after the charge
 	reset   int64  // ticks until reset after the charge; for a bucket its level
 	owned   bool   // the slot is busy until word is stored
 	refused bool
@@ -147,7 +147,7 @@ func (p *charge) price(s *Store, origin, now, cost int64) (ok, sure bool) {
 		if p.slow != uint64(lim.bucket.Em) {
 			return false, false
 		}
-		p.reset, ok, sure = lim.bucket.Spend(origin+int64(p.word&fastMask), now, cost)
+		p.reset, p.left, ok, sure = lim.bucket.Spend(origin+int64(p.word&fastMask), now, cost)
 		return ok, sure
 	case shortCounter:
 		wall, span := s.clock.wall(now), lim.spans.Load()
@@ -242,12 +242,6 @@ func reportLeast(d *tidegate.Decision, all []charge, now int64) {
 	var left, whole int64
 	for i := range all {
 		p := &all[i]
-		if p.lim.short == shortBucket {
-			if least != nil && p.lim == least.lim && p.reset <= least.reset {
-				continue
-			}
-			p.left = p.lim.bucket.Left(p.reset)
-		}
 		if w := p.lim.limit.Capacity(); least == nil || p.left*whole < left*w {
 			least, left, whole = p, p.left, w
 		}
