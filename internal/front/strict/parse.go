@@ -7,8 +7,7 @@ import (
 
 // Parse reads a request target that somebody else has received, exactly as it was sent,
 // into u, and returns why that fails. It takes what a server would: a path, a whole URL, or an
-// asterisk. The target is not inspected yet; only a fragment is refused here, as servers differ
-// in whether they cut it off. A plain path is read without allocating.
+// asterisk. The target is not inspected yet; see [Target]. A plain path is read without allocating.
 func Parse(target string, u *url.URL) *Problem {
 	path, query, asked := strings.Cut(target, "?")
 	if isPlain(path) {
@@ -17,9 +16,6 @@ func Parse(target string, u *url.URL) *Problem {
 		*u = *parsed
 	} else {
 		return badRequest("The request target is not a path.")
-	}
-	if strings.IndexByte(target, '#') >= 0 {
-		return badRequest("The request target contains a fragment.")
 	}
 	return nil
 }

@@ -64,12 +64,16 @@ func isTokenByte(c byte) bool {
 
 // Target returns why the target or the host of a request is refused; nil if neither is. It accepts
 // origin-form, absolute-form, whose host takes precedence, and for OPTIONS the asterisk. HTTP/2
-// clients can send spaces in the target, which would end it in the request line to an upstream.
+// clients can send spaces in the target, which would end it in the request line to an upstream. A
+// fragment is refused because some servers cut it off, of a query too, and others do not.
 func Target(r *http.Request) *Problem {
 	u := r.URL
 	for i := range len(r.RequestURI) {
-		if c := r.RequestURI[i]; c <= ' ' || c == 0x7f {
+		switch c := r.RequestURI[i]; {
+		case c <= ' ' || c == 0x7f:
 			return badRequest("The request target contains a space or a control character.")
+		case c == '#':
+			return badRequest("The request target contains a fragment.")
 		}
 	}
 	switch {
