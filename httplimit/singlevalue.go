@@ -85,8 +85,9 @@ func fold(c byte) byte {
 	return c
 }
 
-// cookie returns the value that all cookies of that name have, read as package http does. A
-// value that http would drop counts as conflicting, because other servers keep it.
+// cookie returns the value that all cookies of that name have, read as package http does and decoded
+// as many servers do: else one session would be many. A value that http would drop counts as
+// conflicting, because other servers keep it.
 func cookie(r *http.Request, name string) string {
 	var s singleValue
 	for _, line := range r.Header["Cookie"] {
@@ -98,7 +99,7 @@ func cookie(r *http.Request, name string) string {
 				continue
 			}
 			if value, ok := cookieValue(textproto.TrimString(value)); ok && key == name {
-				s.add(value)
+				s.add(unescape(value))
 			} else {
 				s.addUnclear()
 			}
@@ -114,6 +115,18 @@ func decodesTo(key, name string) bool {
 	}
 	plain, err := url.QueryUnescape(key)
 	return err == nil && plain == name
+}
+
+// unescape returns a value with its escapes decoded, or as it is if one of them is invalid. A plus
+// stays: few servers take that of a cookie for a space, and base64 has it.
+func unescape(v string) string {
+	if strings.IndexByte(v, '%') < 0 {
+		return v
+	}
+	if plain, err := url.PathUnescape(v); err == nil {
+		return plain
+	}
+	return v
 }
 
 // cookieValue takes off the quotes, and reports whether http would take the rest.

@@ -146,6 +146,12 @@ func TestValuesThatServersReadDifferently(t *testing.T) {
 	f("cookie id", line("Cookie", "id=a; %69d=b"), "")
 	f("cookie id", line("Cookie", "%69d=b"), "")
 	f("cookie id", line("Cookie", "id=a; id"), "")
+	// Many servers decode values of cookies.
+	f("cookie id", line("Cookie", "id=%61"), "a")
+	f("cookie id", line("Cookie", `id="s%3a%61+b"; id=s:a%2Bb`), "s:a+b")
+	f("cookie id", line("Cookie", "id=a; id=%62"), "")
+	f("cookie id", line("Cookie", "id=%2561"), "%61")
+	f("cookie id", line("Cookie", "id=%61%zz"), "%61%zz")
 	f("cookie id", line("Cookie", "id=a;id =a; xid=b;Id=c"), "a")
 	f("query id", raw("id=a&id=b;c"), "")
 	f("query id", raw("id=a&x=1;id=b"), "")
