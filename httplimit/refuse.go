@@ -95,6 +95,9 @@ func (o *Options) describeRefusal(h http.Header, d *tidegate.Decision, p *policy
 func (o *Options) refuseWith(w http.ResponseWriter, r *http.Request, d *tidegate.Decision, p *policy, known *policies, status int) {
 	h := w.Header()
 	_, retry := o.describeRefusal(h, d, p, known)
+	if status != http.StatusTooManyRequests { // which no cache stores (RFC 6585); others may be given to other clients
+		h["Cache-Control"] = []string{"no-store"}
+	}
 	if o.Render != nil {
 		o.Render(w, r, *d)
 		return

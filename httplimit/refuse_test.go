@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -160,4 +161,29 @@ func TestTrap22FailedRequestsStayCharged(t *testing.T) {
 	if store.calls != 3 || store.n != 0 {
 		t.Errorf("%d charges and %d adjustments, want 3 and none", store.calls, store.n)
 	}
+}
+
+// Caches store no 429, but a 404 or a 410 without being told to, and some of them anything: what one
+// client is refused with is not for others.
+func TestRefusalsAreNotStored(t *testing.T) {
+	f := func(status int, d tidegate.Decision, want string) {
+		t.Helper()
+		if status != 0 {
+			d.Limit = tidegate.MustLimit(tidegate.Spec{Events: 5, Period: time.Minute, Terms: &tidegate.Terms{Answer: tidegate.Answer{Status: status}}})
+		}
+		w := httptest.NewRecorder()
+		Options{}.Front().Answer(w, httptest.NewRequest("GET", "/", nil), &d)
+		if got := w.Header().Get("Cache-Control"); got != want {
+			t.Errorf("%d: Cache-Control is %q", w.Code, got)
+		}
+	}
+	limit := tidegate.PerMinute(5)
+	f(0, tidegate.Decision{Limit: limit, RetryAfter: time.Second}, "")
+	f(0, tidegate.Decision{Limit: limit, Never: true}, "")
+	for _, status := range []int{402, 403, 404, 410, 503} {
+		f(status, tidegate.Decision{Limit: limit, RetryAfter: time.Second}, "no-store")
+	}
+	f(0, tidegate.Decision{Limit: tidegate.MustLimit(tidegate.Spec{Algorithm: tidegate.Deny}), Never: true}, "no-store")
+	f(0, tidegate.Decision{Limit: limit, Err: errors.New("away"), RetryAfter: time.Second}, "no-store")
+	f(0, tidegate.Decision{Err: ErrMissing}, "no-store")
 }

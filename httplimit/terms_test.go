@@ -152,11 +152,11 @@ func TestAccessRuleIsForbidden(t *testing.T) {
 			t.Fatalf("%v in %s", err, w.Body)
 		}
 		if w.Code != status || p.Status != status || p.Detail != detail || p.Title != http.StatusText(status) || p.Type != "about:blank" ||
-			len(p.Violated) > 0 || w.Header().Get("Content-Type") != "application/problem+json" {
+			len(p.Violated) > 0 || w.Header().Get("Content-Type") != "application/problem+json" || w.Header().Get("Cache-Control") != "no-store" {
 			t.Errorf("%d %s", w.Code, w.Body)
 		}
 		for name := range w.Header() {
-			if name != "Content-Type" && name != "X-Content-Type-Options" {
+			if name != "Content-Type" && name != "X-Content-Type-Options" && name != "Cache-Control" {
 				t.Errorf("it has a %s", name)
 			}
 		}

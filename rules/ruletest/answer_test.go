@@ -52,6 +52,7 @@ X-Ratelimit-Retry-After: 60
 
 one, HEAD /own/, refused by own
 HTTP/1.1 402 Payment Required
+Cache-Control: no-store
 Content-Type: text/x-own
 Retry-After: 3600
 X-Content-Type-Options: nosniff
@@ -62,6 +63,7 @@ X-Ratelimit-Retry-After: 3600
 
 one, GET /own/, refused by own
 HTTP/1.1 402 Payment Required
+Cache-Control: no-store
 Content-Type: text/x-own
 Retry-After: 3600
 X-Content-Type-Options: nosniff
@@ -74,6 +76,7 @@ later: 3600
 
 one, POST example.com/no/?a=b, denied by no
 HTTP/1.1 403 Forbidden
+Cache-Control: no-store
 Content-Type: application/problem+json
 X-Content-Type-Options: nosniff
 
