@@ -21,6 +21,7 @@ type upstream struct {
 	base      *url.URL // whose path is prepended to all others; nil if it is the root
 	transport *http.Transport
 	direct    *directTransport // nil if everything goes through transport
+	limit     time.Duration    // Limits.Upstream; 0 means none
 	http2     atomic.Bool      // the last response was HTTP/2
 	inflight  atomic.Int64
 	health    health
@@ -35,6 +36,7 @@ func newUpstream(u *url.URL, o *Options, reclaim func()) *upstream {
 		host:      u.Host,
 		name:      u.Scheme + "://" + u.Host,
 		transport: newTransport(o, boundWrites(dial, o.Limits.Upstream)),
+		limit:     o.Limits.Upstream,
 		health:    health{threshold: o.Health.UnhealthyAfter, probeEvery: o.Health.Every},
 	}
 	if strings.Trim(u.Path, "/") != "" {
@@ -76,7 +78,17 @@ func (u *upstream) send(out *outgoing) (*http.Response, error) {
 	if u.scheme == "https" { // without TLS, a dialed connection can be used
 		r, connected = traceSent(r)
 	}
+	var t *taking
+	if u.scheme == "https" && u.limit > 0 {
+		r, t = takeWithin(r, u.limit)
+	}
 	res, err := out.roundTrip(u, r)
+	if t != nil && t.end() {
+		if err == nil { // its body can be read no more
+			_ = res.Body.Close()
+		}
+		return nil, errNotTaken
+	}
 	if err != nil && connected != nil && !connected.Load() && !notConnected(err) {
 		err = &connectError{err}
 	}
