@@ -3,6 +3,7 @@ package gateway
 import (
 	"maps"
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -34,16 +35,14 @@ func (a *answerHeader) open(h http.Header) {
 // listFields are fields that the upstream may extend.
 var listFields = map[string]bool{"Ratelimit": true, "Ratelimit-Policy": true}
 
-// keepsOwn reports whether the gateway has set a header that the upstream must not extend,
-// so that it is not sent twice with different values.
-func (a *answerHeader) keepsOwn(name string) bool {
-	for _, own := range a.own[:a.n] {
-		if own == name {
-			return !listFields[name]
-		}
-	}
-	return false
-}
+// isOwn reports whether the gateway has set a header, so that the upstream must not send it with
+// other values.
+func (a *answerHeader) isOwn(name string) bool { return slices.Contains(a.own[:a.n], name) }
+
+// sameForm reports whether two values of such a field can be in one list. Before draft 8 of the IETF,
+// RateLimit was a dictionary and policies began with a number; clients ignore a field that mixes
+// these with strings.
+func sameForm(a, b string) bool { return strings.HasPrefix(a, `"`) == strings.HasPrefix(b, `"`) }
 
 // take adds a header of the upstream. Its name is canonical.
 func (a *answerHeader) take(name string, values []string) {
@@ -59,8 +58,10 @@ func (a *answerHeader) add(name string, values []string) {
 	switch {
 	case !ok:
 		a.header[name] = values
-	case !a.keepsOwn(name):
+	case !a.isOwn(name):
 		a.header[name] = append(had, values...)
+	case listFields[name]:
+		a.header[name] = append(had, slices.DeleteFunc(values, func(v string) bool { return !sameForm(v, had[0]) })...)
 	}
 }
 
@@ -95,7 +96,7 @@ func (a *answerHeader) complete(status int) {
 // passesTrailer reports whether the client gets a trailer of the upstream: not if it stands for a
 // header that clients act on, or for one that the gateway sets.
 func (a *answerHeader) passesTrailer(name string) bool {
-	return isToken(name) && !isForbiddenTrailer(name) && !a.keepsOwn(name)
+	return isToken(name) && !isForbiddenTrailer(name) && (!a.isOwn(name) || listFields[name])
 }
 
 // announce adds the names of the trailers to come. One that is a header as well is not

@@ -79,6 +79,13 @@ func TestHeadersAreSaidOnce(t *testing.T) {
 		http.Header{"Ratelimit": {`"limited";r=0;t=3600`, `"inner";r=3;t=1`}})
 	f("version: 1\nheaders: { dialect: x }\n"+strings.TrimPrefix(wireRules, "\nversion: 1\n"), http.Header{"X-Ratelimit-Remaining": {"3"}, "X-Other": {"a", "b"}},
 		http.Header{"X-Ratelimit-Remaining": {"0"}, "X-Other": {"a", "b"}})
+	// Lists of another form are no extension: the whole would be invalid.
+	const draft7 = "limit=100, remaining=3, reset=1"
+	f(wireRules, http.Header{"Ratelimit": {draft7}, "Ratelimit-Policy": {"100;w=60"}},
+		http.Header{"Ratelimit": {`"limited";r=0;t=3600`}, "Ratelimit-Policy": {`"limited";q=1;w=3600`}})
+	f("version: 1\nheaders: { dialect: draft6 }\n"+strings.TrimPrefix(wireRules, "\nversion: 1\n"),
+		http.Header{"Ratelimit": {draft7}, "Ratelimit-Policy": {`"inner";q=3;w=1`, "100;w=60"}},
+		http.Header{"Ratelimit": {draft7}, "Ratelimit-Policy": {"1;w=3600", "100;w=60"}})
 	theirs := http.Header{"X-Request-Id": {"theirs"}, "X-Other": {"a", "b"}}
 	ours := http.Header{"X-Other": {"a", "b"}}
 	for name, value := range map[string]string{"Limit": "1", "Remaining": "0", "Reset": "3600"} {
