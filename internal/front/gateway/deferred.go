@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/httplimit"
 	"tidegate.dev/tidegate/internal/telemetry/accesslog"
 )
 
@@ -27,7 +28,12 @@ func (g *Gateway) keep(w http.ResponseWriter, r *http.Request, d tidegate.Decisi
 	head := newHead(r, x)
 	header := head.header()
 	delete(header, "Expect") // of the client's connection
+	slip, slipped := w.Header()[httplimit.SlipHeader]
+	delete(w.Header(), httplimit.SlipHeader) // it is of d, and the answer is 202 or a refusal by another limit
 	if !g.o.Deferrer.Keep(w, r, header, &d) {
+		if slipped {
+			w.Header()[httplimit.SlipHeader] = slip
+		}
 		return false
 	}
 	if x.writer.status == http.StatusAccepted {

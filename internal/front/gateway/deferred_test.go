@@ -53,6 +53,7 @@ func TestDeferred(t *testing.T) {
 	g, err := New(Options{
 		Gate: tidegate.NewGate(rules.NewLive(set), memory.New()), Upstreams: []*url.URL{at}, Deferrer: s, DeferPath: "/deferred/",
 		Inflight: func(delta int) { inflight += delta },
+		Slip:     func([]tidegate.Check, *tidegate.Decision) string { return "slip" },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -71,16 +72,16 @@ func TestDeferred(t *testing.T) {
 	if w := ask("POST", "/orders"); w.Code != 201 || s.header != nil {
 		t.Errorf("the first: %d, %v", w.Code, s.header)
 	}
-	if w := ask("POST", "/orders"); w.Code != 202 {
-		t.Errorf("the second: %d", w.Code)
+	if w := ask("POST", "/orders"); w.Code != 202 || w.Header()["Refusal-Slip"] != nil { // it is not refused
+		t.Errorf("the second: %d, %v", w.Code, w.Header())
 	}
 	h := s.header
 	if h.Get("X-Own") != "1" || h.Get("X-Hop") != "" || h.Get("Connection") != "" || h.Get("X-Forwarded-For") != "192.0.2.1" || h.Get("X-Request-Id") == "" {
 		t.Errorf("%v", h)
 	}
 	s.keeps = false
-	if w := ask("POST", "/orders"); w.Code != 429 || w.Header().Get("Retry-After") == "" {
-		t.Errorf("what is not kept: %d", w.Code)
+	if w := ask("POST", "/orders"); w.Code != 429 || w.Header().Get("Retry-After") == "" || w.Header().Get("Refusal-Slip") != "slip" || !strings.Contains(w.Body.String(), `"slip":"slip"`) {
+		t.Errorf("what is not kept: %d, %v %s", w.Code, w.Header(), w.Body)
 	}
 	s.header = nil
 	ask("GET", "/other")
