@@ -102,6 +102,10 @@ func (c *compiler) condition(w *rulefile.Condition) condition {
 func (c *condition) spellings() []func(string) string {
 	var all []func(string) string
 	for i := range c.id.sources {
+		if c.id.sources[i].kind == rulefile.SourceHost {
+			all = append(all, spelledHost)
+			continue
+		}
 		spelling := c.id.sources[i].spelling
 		if spelling == 0 && !c.fold {
 			continue

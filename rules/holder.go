@@ -100,9 +100,6 @@ func (c *measureCompiler) holder(m *Measure, name, text string) (holder, bool) {
 		c.fail("as", fmt.Sprintf("%s has %d bytes, and %d are allowed", diag.Quote(name), len(text), maxMeasureValue), "")
 		return holder{}, false
 	}
-	if id.sources[0].kind == rulefile.SourceHost {
-		text = plainHost(text) // as those of requests are
-	}
 	w := holder{id: id, fold: c.set.config.IgnoreCase && id.ofPath()}
 	of := condition{id: id, fold: w.fold}
 	w.texts = slices.DeleteFunc(spelled(text, of.spellings()), func(text string) bool { return text == "" })

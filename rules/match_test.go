@@ -252,3 +252,39 @@ rules:
 	f("/api/events/..%2Forders", api, events)
 	f("/api/orders/..%2Fevents/x", api, events)
 }
+
+// What a condition compares is spelled as hosts and addresses are.
+func TestConditionsSpelledLikeRequests(t *testing.T) {
+	set := parse(t, `
+identify: { client: [header X-Real-IP, ip] }
+lists: { hosts: ["Listed.Example.:80", "*.Many.Example", "*:8080"] }
+rules:
+  - { name: host, match: /a, when: { host: Shop.Example. }, per: everyone, limits: 1/second }
+  - { name: glob, match: /a, when: { host: "*.Shops.Example" }, per: everyone, limits: 2/second }
+  - { name: list, match: /a, when: { host: in hosts }, per: everyone, limits: 3/second }
+  - { name: row, match: /b, per: host, limits: { by: host, rows: { Row.Example: 4/second }, else: 5/second } }
+  - { name: six, match: /c, when: { client: "2001:db8::1" }, per: everyone, limits: 6/second }
+  - { name: four, match: /c, when: { client: 203.0.113.7 }, per: everyone, limits: 7/second }
+`, Config{})
+	f := func(r *tidegate.Request, want string) {
+		t.Helper()
+		var got []string
+		for _, c := range set.Match(r, nil) {
+			got = append(got, c.Limit.Name+" "+c.Key)
+		}
+		if text := strings.Join(got, ", "); text != want {
+			t.Errorf("%s%s %v: %q, want %q", r.Host, r.Path, r.Values, text, want)
+		}
+	}
+	f(request("GET SHOP.example:8080/a"), "host ")
+	f(request("GET a.shops.example/a"), "glob ")
+	f(request("GET listed.example/a"), "list ")
+	f(request("GET a.many.Example./a"), "list ")
+	f(request("GET other.example:8080/a"), "")
+	f(request("GET ROW.example/b"), "row Row.Example")
+	f(request("GET other.example/b"), "row else")
+	f(request("GET /c", "ip", "2001:db8::/64", "addr", "2001:db8::1"), "six ")
+	f(request("GET /c", "ip", "2001:db8::/64", "addr", "2001:db8::2"), "")
+	f(request("GET /c", "header X-Real-IP", "2001:DB8:0::1"), "six ")
+	f(request("GET /c", "ip", "203.0.113.7"), "four ")
+}

@@ -12,3 +12,12 @@ func plainHost(host string) string {
 	}
 	return strings.ToLower(strings.TrimRight(host, "."))
 }
+
+// spelledHost is plainHost for what a host is compared with. A glob keeps what it has after a colon:
+// without that it could fit every host.
+func spelledHost(text string) string {
+	if strings.Contains(text, "*") {
+		return strings.ToLower(text)
+	}
+	return plainHost(text)
+}

@@ -55,7 +55,7 @@ func (d *decoder) table(n *yamltree.Node, pos diag.Pos, sc scope) *Limits {
 		}
 	}
 	if rows := d.need(o, "rows", "a table of limits", tableHint); rows != nil && len(t.by) > 0 {
-		d.rows(rows, t, nil)
+		d.rows(rows, t, nil, sc)
 	}
 	l := &Limits{Pos: pos}
 	if rest := d.need(o, otherRow, "a table of limits", "write the limits of all values that are not in the rows, as in `else: 5/minute`"); rest != nil {
@@ -68,7 +68,7 @@ func (d *decoder) table(n *yamltree.Node, pos diag.Pos, sc scope) *Limits {
 }
 
 // rows reads into t the rows in n, which is below the rows with the values above.
-func (d *decoder) rows(n *yamltree.Node, t *table, above []Word) {
+func (d *decoder) rows(n *yamltree.Node, t *table, above []Word, sc scope) {
 	by := t.by[len(above)].Text
 	if n.Kind == yamltree.Map && len(n.Fields) == 0 {
 		d.fail(n.Pos, "the table has no rows here", tableHint)
@@ -80,7 +80,7 @@ func (d *decoder) rows(n *yamltree.Node, t *table, above []Word) {
 	id, _ := d.file.Identity(by)
 	seen := make(map[string]bool)
 	for _, f := range n.Fields {
-		value, ok := d.rowValue(f.Key, id)
+		value, ok := d.rowValue(f.Key, id, sc)
 		if !ok {
 			continue
 		}
@@ -97,7 +97,7 @@ func (d *decoder) rows(n *yamltree.Node, t *table, above []Word) {
 		case f.Value.Kind == yamltree.Null:
 			d.fail(f.Key.Pos, "nothing is written after "+diag.Quote(f.Key.Value+":"), tableHint)
 		case f.Value.Kind == yamltree.Map && len(values) < len(t.by):
-			d.rows(f.Value, t, values)
+			d.rows(f.Value, t, values, sc)
 		case f.Value.Kind == yamltree.Map && (isTable(f.Value) || !d.isLimit(f.Value)):
 			d.fail(f.Value.Pos, fmt.Sprintf("a row of this table has a value for each of %s, and then the limits", diag.Choice(t.names())), tableHint)
 		default:
@@ -140,7 +140,7 @@ func isTable(n *yamltree.Node) bool {
 }
 
 // rowValue reads the key of a row as one value of id, normalized as id normalizes its values.
-func (d *decoder) rowValue(key *yamltree.Node, id Identity) (Word, bool) {
+func (d *decoder) rowValue(key *yamltree.Node, id Identity, sc scope) (Word, bool) {
 	const hint = "write one value, such as `large`; for anything else write `for: [{ when: … }]`"
 	w := Word{strings.TrimSpace(key.Value), key.Pos}
 	first, _, several := strings.Cut(w.Text, " ")
@@ -153,6 +153,10 @@ func (d *decoder) rowValue(key *yamltree.Node, id Identity) (Word, bool) {
 		return w, false
 	case w.Text == "absent" || w.Text == "present" || strings.Contains(w.Text, "*") || several && (first == "in" || first == "not"):
 		d.fail(key.Pos, diag.Quote(w.Text)+" is not one value", hint)
+		return w, false
+	}
+	if _, wrong := fitting(Test{Kind: TestLiteral, Text: w.Text}, id, sc); wrong != (mistake{}) {
+		d.fail(key.Pos, wrong.message, wrong.hint)
 		return w, false
 	}
 	w.Text = id.spelled(w.Text)

@@ -195,16 +195,36 @@ func fitting(t Test, id Identity, sc scope) (Test, mistake) {
 		if wrong := checkMethod(t.Text); wrong != (mistake{}) {
 			return t, wrong
 		}
+	case id.is(SourceHost) && strings.Count(t.Text, ":") == 1:
+		host, _, _ := strings.Cut(t.Text, ":")
+		return t, mistake{"hosts are compared without their port: " + diag.Quote(t.Text), "write " + diag.Quote(host)}
+	case id.is(SourcePath):
+		if wrong := checkWholePath(t); wrong != (mistake{}) {
+			return t, wrong
+		}
 	case id.is(SourceRoute) && t.Kind == TestLiteral && !sc.unsure:
 		if !sc.hasText(t.Text) {
 			return t, mistake{"`route` is never " + diag.Quote(t.Text), "write a pattern of this rule's `match`"}
 		}
 	}
-	// Other identities are text: an address is compared as it is written.
-	if t.Kind == TestPrefix && t.Prefix.IsSingleIP() && !strings.Contains(t.Text, "/") {
+	// An identity that is never the client's address is text: an address is compared as it is written.
+	mayBeIP := slices.ContainsFunc(id.Sources, func(s Source) bool { return s.Kind == SourceIP })
+	if t.Kind == TestPrefix && t.Prefix.IsSingleIP() && !strings.Contains(t.Text, "/") && !mayBeIP {
 		t.Kind = TestLiteral
 	}
 	return t, mistake{}
+}
+
+// checkWholePath returns the mistake that no path is like t.
+func checkWholePath(t Test) mistake {
+	clean := strings.TrimSuffix(cleanPath("/"+strings.TrimPrefix(t.Text, "/")), "/")
+	if t.Text == "/" || t.Text == clean || t.Kind == TestGlob && !strings.HasSuffix(t.Text, "/") {
+		return mistake{}
+	}
+	return mistake{
+		"no request has the path " + diag.Quote(t.Text) + ": paths begin with a slash, are cleaned, and are compared without a slash at the end",
+		"write " + diag.Quote(or(clean, "/")) + ", or a pattern such as `match: /admin/` for a path and all below it",
+	}
 }
 
 // globNetwork returns the network that a glob such as 10.0.* was meant to be, or an example of a
