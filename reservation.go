@@ -21,7 +21,7 @@ type Reservation struct {
 	slots  *holding // nil unless it is Acquire's
 }
 
-// Delay is how long to wait before acting; 0 for most limits.
+// Delay returns how long to wait before acting; 0 for most limits.
 func (r *Reservation) Delay() time.Duration { return r.Wait }
 
 // Settle replaces the estimate by the true cost: what was reserved in excess is returned

@@ -143,7 +143,7 @@ func (t taken) adjust(ctx context.Context, store Store, checks []Check) (err err
 	return err
 }
 
-// ticks of 1/1024 µs, as in Receipt.At.
+// ticks returns d in ticks of 1/1024 µs, as in Receipt.At.
 func ticks(d time.Duration) int64 { return int64(d) + int64(d)*3/125 }
 
 // sleep waits for d, or returns ctx's error if that ends first.

@@ -20,7 +20,7 @@ const (
 	longOver = 24 * time.Hour
 )
 
-// serverTime is the time by the clock of the server, if it says so: moments in its headers
+// serverTime returns the time by the clock of the server, if it says so: moments in its headers
 // are by that clock. The Date is rounded down, so that delays come out too long rather than
 // too short.
 func serverTime(h http.Header, now time.Time) time.Time {

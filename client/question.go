@@ -30,7 +30,7 @@ func (p *Provider) question(req *http.Request, counter string, longest time.Dura
 	return q, func() { closeBody(seen) }
 }
 
-// hostOf is the host that a call is sent to.
+// hostOf returns the host that a call is sent to.
 func hostOf(req *http.Request) string {
 	if req.Host != "" {
 		return req.Host

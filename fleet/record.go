@@ -140,7 +140,7 @@ func label(text string, most int) string {
 	return b.String()
 }
 
-// defaultName is the name of this process.
+// defaultName returns the name of this process.
 func defaultName() string {
 	host, _ := os.Hostname()
 	pid := ":" + strconv.Itoa(os.Getpid())
@@ -149,7 +149,7 @@ func defaultName() string {
 
 const modulePath = "tidegate.dev/tidegate"
 
-// defaultVersion is the version of this module; "" if the build does not know it.
+// defaultVersion returns the version of this module; "" if the build does not know it.
 func defaultVersion() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

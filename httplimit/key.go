@@ -91,7 +91,7 @@ func text(v any) string {
 	return ""
 }
 
-// limiterKey is what Limit counts r by: see Front.Key.
+// limiterKey returns the key that Limit counts r by: see Front.Key.
 func (o *Options) limiterKey(r *http.Request, find KeyFunc) (key string, counted bool, err error) {
 	key, ok := find(r)
 	switch {
@@ -105,8 +105,8 @@ func (o *Options) limiterKey(r *http.Request, find KeyFunc) (key string, counted
 	return addressKey(o.ClientIP.key(r)), true, nil
 }
 
-// The keys of a limiter are told apart by their first byte and length: as
-// returned by a KeyFunc (at most MaxKey bytes, not starting with a zero byte),
+// foundKey returns the key of a limiter for a value that was found in the request. Keys are told
+// apart by their first byte and length: as returned by a KeyFunc (at most MaxKey bytes, not starting with a zero byte),
 // escaped ("\x00k", at most MaxKey), an address ("\x00i"), or hashed (longer
 // than MaxKey). So no client can choose a value that lands on another's counter.
 func foundKey(key string) string {

@@ -6,7 +6,7 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// Request is what Options.Gate asks a gate about r: for front ends of your own,
+// Request returns what Options.Gate asks a gate about r: for front ends of your own,
 // and for asking without answering. It refers to r.
 func (o Options) Request(r *http.Request) *tidegate.Request {
 	o.check()

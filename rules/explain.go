@@ -328,7 +328,7 @@ func (st *state) explainPlan(x *ExplainedRule, p *plan) {
 	}
 }
 
-// deferText says how refused requests are kept; "" if they are not.
+// deferText returns how refused requests are kept; "" if they are not.
 func deferText(d *tidegate.Defer) string {
 	switch {
 	case d == nil:

@@ -95,7 +95,7 @@ func (s *Set) WithoutAPIKey() []string {
 	return all
 }
 
-// withoutAPIKey says what the rule does with a request that has lost its key; "" if the rule does
+// withoutAPIKey returns what the rule does with a request that has lost its key; "" if the rule does
 // not use keys.
 func (r *rule) withoutAPIKey(conditions []string) string {
 	var told []string

@@ -88,7 +88,7 @@ func (s *Set) Handling(rule string) (Handling, bool) {
 	return h, true
 }
 
-// kept says how refused requests of the rule are kept for later; nil means that they are not.
+// kept returns how refused requests of the rule are kept for later; nil means that they are not.
 func (r *rule) kept() *tidegate.Defer {
 	d := r.deferred
 	if d == nil {

@@ -66,7 +66,7 @@ var regionsText = [...]string{
 	tidegate.PartitionShare:    ", and between regions; one that is cut off has its share of the limit",
 }
 
-// periodText is the period of a limit as it is written in a rule.
+// periodText returns the period of a limit as it is written in a rule.
 func periodText(l *tidegate.Limit) string {
 	if l.Algorithm == tidegate.Quota {
 		return l.Calendar.String()

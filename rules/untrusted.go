@@ -30,7 +30,7 @@ func (c *compiler) warnUntrusted(keys *keySource) {
 	}
 }
 
-// untrusted says why s never has a value; "" if it may have one.
+// untrusted returns why s never has a value; "" if it may have one.
 func (c *compiler) untrusted(s rulefile.Source, keys *keySource) (why, hint string) {
 	trust := &c.config.Trust
 	switch {

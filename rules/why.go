@@ -11,7 +11,7 @@ import (
 	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
-// why says why a rule that was hit does not apply; "" if it applies and counts.
+// why returns why a rule that was hit does not apply; "" if it applies and counts.
 func (st *state) why(h *hit) string {
 	e := &st.set.entries[h.entry]
 	switch h.status {
@@ -35,7 +35,7 @@ func (st *state) why(h *hit) string {
 	return ""
 }
 
-// whyNot says why a condition does not hold.
+// whyNot returns why a condition does not hold.
 func (st *state) whyNot(c *condition, h *hit) string {
 	v, ok := st.find(c.id, h)
 	if !ok {
@@ -82,7 +82,7 @@ func conditionText(c *rulefile.Condition) string {
 	return strings.Join(all, " or ")
 }
 
-// whyMissing says why id is missing if the request does not show it: a header, token or key was
+// whyMissing returns why id is missing if the request does not show it: a header, token or key was
 // sent but not believed, or lacks the value. It returns "" if nothing was sent.
 func (st *state) whyMissing(id *identity) string {
 	for i := range id.sources {
@@ -111,7 +111,7 @@ func (st *state) whyMissing(id *identity) string {
 	return ""
 }
 
-// whyNoKey says why an attribute of an API key is missing; "" if there is no key.
+// whyNoKey returns why an attribute of an API key is missing; "" if there is no key.
 func (st *state) whyNoKey(attribute string) string {
 	switch {
 	case st.set.keys == nil:
@@ -167,7 +167,7 @@ func (st *state) try(p route.Pattern, hits []route.Hit) []route.Hit {
 	return one.Match(st.request.Method, st.request.Host, st.readings[st.way], hits)
 }
 
-// whyNoPattern says what does not match: the method if only that differs, else the host, else the
+// whyNoPattern returns what does not match: the method if only that differs, else the host, else the
 // path.
 func (st *state) whyNoPattern(patterns []string) string {
 	var methods, hosts, paths []string

@@ -93,7 +93,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// ended is the refusal of a call whose client has left.
+// ended returns the refusal of a call whose client has left.
 func ended(ctx context.Context) *refusal {
 	return &refusal{err: status.FromContextError(ctx.Err()).Err(), trailer: metadata.MD{}}
 }

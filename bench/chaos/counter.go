@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// used is how much of a counter the store says is used. who is "name=value", or "" for a
+// used returns how much of a counter the store says is used. who is "name=value", or "" for a
 // rule that counts everyone. A store that does not answer in time is asked again.
 func (n *node) used(ctx context.Context, rule, who string) (used int64, err error) {
 	for range 50 {
@@ -40,7 +40,7 @@ func (n *node) look(ctx context.Context, rule, who string) (int64, error) {
 	return keys.Counters[0].Capacity - keys.Counters[0].Remaining, nil
 }
 
-// unheard is how many requests a node has put to the store without an answer that it
+// unheard returns how many requests a node has put to the store without an answer that it
 // heard: charged or not, nobody knows.
 func (n *node) unheard(ctx context.Context) (total int64, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, n.admin+"/metrics", nil)

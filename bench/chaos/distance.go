@@ -82,7 +82,7 @@ func (f *finding) steady(p *phase, path string, rate, slack float64) {
 	}
 }
 
-// decided is how many requests for a path were decided locally, of how many.
+// decided returns how many requests for a path were decided locally, of how many.
 func (f *figures) decided(path string) (local, all int) {
 	for by, n := range f.By[path] {
 		all += n

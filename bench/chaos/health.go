@@ -63,7 +63,7 @@ func (w *healthWatch) see(i int, ill bool, why string) {
 // never is how long it takes to recover when it does not happen.
 const never = time.Hour
 
-// recovered is how long after an instant the last node was well again.
+// recovered returns how long after an instant the last node was well again.
 func (w *healthWatch) recovered(from time.Time) (took time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

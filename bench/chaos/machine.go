@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// machine is what figures are worth nothing without.
+// machine describes the machine: figures are worth nothing without it.
 func machine() string {
 	cpu := runtime.GOARCH
 	if info, err := os.ReadFile("/proc/cpuinfo"); err == nil {

@@ -198,7 +198,7 @@ func (f *finding) checkMasters(m mastered, p *phase, callers []string, dead int,
 	f.cells[len(f.cells)-1] = strings.Join(lines, ", ")
 }
 
-// saidSoFar is how much each node has written.
+// saidSoFar returns how much each node has written.
 func (s *stage) saidSoFar() (all []int64) {
 	for _, n := range s.fleet {
 		all = append(all, n.wrote())
@@ -206,7 +206,7 @@ func (s *stage) saidSoFar() (all []int64) {
 	return all
 }
 
-// saidSince is what each node has written about its store since.
+// saidSince returns what each node has written about its store since.
 func (s *stage) saidSince(from []int64) (all []changes) {
 	for i, n := range s.fleet {
 		all = append(all, n.logChanges(from[i]))

@@ -17,7 +17,7 @@ import (
 // nodeWord is the first argument of this program when it is to be a gateway.
 const nodeWord = "node"
 
-// nodeArgs are the arguments of a node: its configuration, the address of its probe, and
+// nodeArgs returns the arguments of a node: its configuration, the address of its probe, and
 // the process it ends with.
 func nodeArgs(config, probe string) []string {
 	return []string{nodeWord, config, probe, strconv.Itoa(os.Getpid())}

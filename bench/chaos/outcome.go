@@ -118,7 +118,7 @@ func (o *outcome) hotBounds(name string) (low, high int64) {
 	return int64(due - tenth), int64(over)
 }
 
-// hour is how many were admitted in all.
+// hour returns how many were admitted in all.
 func (o *outcome) hour() int64 {
 	return hourMax/2 + o.during.passed(hourPath) + o.after.passed(hourPath)
 }

@@ -22,7 +22,7 @@ const (
 	programEvents = 1000 // an hour
 )
 
-// userProgram is all that a user writes: a handler behind httplimit, on fleet.Open with its
+// userProgram returns all that a user writes: a handler behind httplimit, on fleet.Open with its
 // defaults.
 func userProgram(redis string) (http.Handler, *fleet.Store, error) {
 	store, err := fleet.Open(redis, fleet.Options{})

@@ -20,7 +20,7 @@ func sharded(s *stage) []string {
 	return []string{shardsField + s.shardList(masters)}
 }
 
-// shardList is the first n servers as a list of shards: a, b, c, …
+// shardList returns the first n servers as a list of shards: a, b, c, …
 func (s *stage) shardList(n int) string {
 	var all []string
 	for i, r := range s.servers[:n] {

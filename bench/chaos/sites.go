@@ -46,14 +46,14 @@ const masters = 3
 
 func cluster(s *stage) []string { return clustered(s) }
 
-// clustered is a Cluster of three masters with a replica each, which soon takes over.
+// clustered returns a Cluster of three masters with a replica each, which soon takes over.
 func clustered(s *stage, args ...string) []string {
 	urls := steadyCluster(s, args...)
 	testdep.FailOverSoon(s.servers)
 	return urls
 }
 
-// steadyCluster is a Cluster whose masters may be silent for two minutes.
+// steadyCluster returns a Cluster whose masters may be silent for two minutes.
 func steadyCluster(s *stage, args ...string) []string {
 	s.servers = testdep.RedisCluster(s, masters, 1, args...)
 	return []string{"redis-cluster://" + addresses(s.servers)}
@@ -107,7 +107,7 @@ func (s *stage) keyLike(part string) (key string, at *testdep.RedisServer) {
 	return "", nil
 }
 
-// holder is the master that has a key with part in it.
+// holder returns the master that has a key with part in it.
 func (s *stage) holder(part string) *testdep.RedisServer {
 	_, at := s.keyLike(part)
 	return at

@@ -31,7 +31,7 @@ func excess(passes []span, most allowance) (worst float64) {
 	return worst
 }
 
-// mostIn is the most that passed in any stretch of time of this length.
+// mostIn returns the most that passed in any stretch of time of this length.
 func mostIn(passes []span, w time.Duration) (most int) {
 	for _, first := range passes {
 		n := 0

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// faultTables are the outcomes of faults as Markdown.
+// faultTables returns the outcomes of faults as Markdown.
 func faultTables(results []result) string {
 	var all []*outcome
 	for _, r := range results {
@@ -36,12 +36,12 @@ func faultTables(results []result) string {
 	return b.String()
 }
 
-// each is a cell about before, during and after.
+// each returns a cell about before, during and after.
 func (o *outcome) each(of func(*phase) string) string {
 	return of(o.before) + ", " + of(o.during) + ", " + of(o.after)
 }
 
-// highs is a cell with the most that the hot path may admit in each phase.
+// highs returns a cell with the most that the hot path may admit in each phase.
 func (o *outcome) highs() string {
 	var all []string
 	for _, name := range phaseNames {
@@ -54,7 +54,7 @@ func (o *outcome) highs() string {
 // tenths is d in milliseconds, without the unit.
 func tenths(d time.Duration) string { return fmt.Sprintf("%.1f", float64(d)/float64(time.Millisecond)) }
 
-// seconds is a cell with the time until all were well again, if any was not.
+// seconds returns a cell with the time until all were well again, if any was not.
 func seconds(d time.Duration, affected int) string {
 	switch {
 	case affected == 0:

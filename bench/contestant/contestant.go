@@ -44,7 +44,7 @@ func (c Contestant) Fit(q Quota) Quota {
 	return q
 }
 
-// Rivals are the other libraries, the baseline first.
+// Rivals returns the other libraries, the baseline first.
 func Rivals() []Contestant {
 	return []Contestant{
 		Baseline(), rateXsync(), throttledGCRA(), goLimiter(), ululeLimiter(), jujuBucket(), chiRate(),

@@ -13,7 +13,7 @@ import (
 // decision is measured, and the bound has a rig of its own.
 const roomy = 8 << 30
 
-// Tidegate are the ways to ask Tidegate's memory store, one check at a time:
+// Tidegate returns the ways to ask Tidegate's memory store, one check at a time:
 // the store itself by each algorithm, and the Limiter most callers use.
 func Tidegate() []Contestant {
 	all := []Contestant{Take(tidegate.TokenBucket), Allow()}
@@ -99,8 +99,8 @@ func takeInTurn(store tidegate.Store, limits []*tidegate.Limit) Run {
 	}
 }
 
-// Several is Store.Take with a check of each of n token buckets for every key. If refused is
-// set, the last of them is used up after one request.
+// Multi is Store.Take with a check of each of n token buckets for every key. If refused is set, the
+// last of them is used up after one request.
 func Multi(n int, refused bool) Contestant {
 	name := fmt.Sprintf("Tidegate Store.Take, %d limits at once", n)
 	if refused {

@@ -51,7 +51,7 @@ func (m *rateMap) run(keys []string) (admitted int) {
 	return admitted
 }
 
-// rateXsync is the same with a concurrent map, for those who saw the mutex in
+// rateXsync returns the same with a concurrent map, for those who saw the mutex in
 // a profile.
 func rateXsync() Contestant {
 	return Contestant{

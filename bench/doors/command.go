@@ -55,7 +55,7 @@ func (c respCommand) whole(replies []byte, depth int) bool {
 	return bytes.Count(replies, newline) >= depth*c.lines
 }
 
-// wrong is how many of the replies to depth commands are not what they should be.
+// wrong returns how many of the replies to depth commands are not what they should be.
 func (c respCommand) wrong(replies []byte, depth int) int {
 	n := bytes.Count(replies, newline)
 	return max(n-depth*c.lines, depth*c.lines-n, depth-bytes.Count(replies, c.reply))

@@ -84,7 +84,7 @@ func (e *entrant) run(ctx context.Context, round, rounds int, d time.Duration) e
 	return nil
 }
 
-// against is the rate of one by that of its rival, of the median round.
+// against returns the rate of one by that of its rival, of the median round.
 func (e *entrant) against() float64 { return report.MedianRatio(e.rates, e.rival.rates) }
 
 func (es entrants) wrong() (n int64) {

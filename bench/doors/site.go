@@ -172,7 +172,7 @@ func (s *site) entrants(only string) (es entrants) {
 	return es
 }
 
-// by is a heat of wrk.
+// by returns a heat of wrk.
 func by(w wrk.Program, url string) heatOf {
 	return func(ctx context.Context, d time.Duration) (heat, error) {
 		t, err := w.Run(ctx, url, d)

@@ -61,7 +61,7 @@ func measureBytes(ctx context.Context, p plan, f *findings) error {
 	return nil
 }
 
-// bytesChild is the child's part.
+// bytesChild runs in the child process.
 func bytesChild(name string, keys int) error {
 	f, err := fill(name, keys)
 	if err != nil {

@@ -93,7 +93,7 @@ func duel(ctx context.Context, c contestant.Contestant, q contestant.Quota, ok b
 	return scaling{report.Median(one), report.Median(two), report.Median(ratios)}, nil
 }
 
-// concurrentRate is the decisions per second of n goroutines that ask for one spell.
+// concurrentRate returns the decisions per second of n goroutines that ask for one spell.
 func concurrentRate(newRun func() contestant.Run, keys []string, ok bool, n int) (float64, error) {
 	var wait sync.WaitGroup
 	var ready atomic.Int32

@@ -41,7 +41,7 @@ func measureHot(ctx context.Context, p plan, f *findings) error {
 	return measureDefault(ctx, p, f)
 }
 
-// measureDefault is the same for users who name no algorithm, at a limit for which that is
+// measureDefault measures the same for users who name no algorithm, at a limit for which that is
 // sliding_log and at one for which it is sub_windows.
 func measureDefault(ctx context.Context, p plan, f *findings) error {
 	for _, events := range []int64{60, 1000} {

@@ -97,7 +97,7 @@ func (e *entrant) timed(slabs [][]string) (nanos, allocs float64, err error) {
 	return float64(took) / float64(asked), float64(after.Mallocs-before.Mallocs) / float64(asked), nil
 }
 
-// faster is how many times as fast as base e was, by the median round.
+// faster returns how many times as fast as base e was, by the median round.
 func (e *entrant) faster(base *entrant) float64 {
 	var ratios []float64
 	for i := range e.nanos {

@@ -47,8 +47,8 @@ func targets() map[string]http.Handler {
 	}
 }
 
-// remoteIP is what httprate's own deprecated KeyByIP does: here nobody is behind
-// a proxy.
+// remoteIP returns the peer's address, as httprate's deprecated KeyByIP does: here nobody is behind a
+// proxy.
 func remoteIP(r *http.Request) (string, error) {
 	ip, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
@@ -57,8 +57,8 @@ func remoteIP(r *http.Request) (string, error) {
 	return httprate.CanonicalizeIP(ip), nil
 }
 
-// serveChild is the child's part: it serves each target on a port of its own
-// until its parent lets go of it.
+// serveChild runs in the child process: it serves each target on a port of its own until its parent
+// ends it.
 func serveChild(ctx context.Context) error {
 	addresses := make(map[string]string)
 	failed := make(chan error, len(targetNames))

@@ -25,7 +25,7 @@ func (s summary) String() string {
 		s.take, s.allow, s.windows, s.slowest, s.uniform, s.batch8, s.deny2core, s.admit2core, s.limits10k, s.limits16, s.refused3, s.bytes, rig.Allocs(s.allocs), s.middleware)
 }
 
-// bars are the rows of the design's budget that this rig can see.
+// bars returns the rows of the design's budget that this rig can see.
 func (s summary) bars() []rig.Bar {
 	return []rig.Bar{
 		{Name: "take", Got: s.take, Want: 2.0, Unit: "x"},
@@ -42,7 +42,7 @@ func (s summary) bars() []rig.Bar {
 	}
 }
 
-// aims are what the budget is to become.
+// aims returns what the budget is to become.
 func (s summary) aims() []rig.Bar {
 	return []rig.Bar{
 		{Name: "slowest", Got: s.slowest, Want: 1.8, Unit: "x"},

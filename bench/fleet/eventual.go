@@ -215,13 +215,13 @@ func (r eventualRound) check(all []outcome) (res eventualResult, err error) {
 	return res, nil
 }
 
-// microsecondsUp is a part of a period in ns, in whole microseconds.
+// microsecondsUp returns a part of a period in ns, in whole microseconds.
 func microsecondsUp(period, parts int64) int64 {
 	us := period / 1000
 	return (us + parts - 1) / parts * 1000
 }
 
-// counted is what Redis has of the key.
+// counted returns what Redis has of the key.
 func (r eventualRound) counted(ctx context.Context, address string) (sum int64, err error) {
 	limit, err := eventualLimit(r.algorithm, r.lossy)
 	if err != nil {

@@ -99,7 +99,7 @@ func asInstance() {
 	os.Exit(0)
 }
 
-// run is an instance as fleet.Open makes it, but for its clock, which may be wrong.
+// run runs an instance as fleet.Open makes it, except for its clock, which may be wrong.
 func (s *setup) run() error {
 	log, err := os.OpenFile(s.log, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
 	if err != nil {

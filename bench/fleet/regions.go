@@ -44,7 +44,7 @@ func regionLimit(on string) *tidegate.Limit {
 	return tidegate.MustLimit(tidegate.Spec{Name: "regions", Events: regionEvents, Period: 24 * time.Hour, Algorithm: tidegate.FixedWindow, Terms: terms})
 }
 
-// runRegion is an instance of a region.
+// runRegion runs an instance of a region.
 func (s *setup) runRegion(log *os.File) error {
 	own, other, _ := strings.Cut(s.region, ",")
 	name, url, _ := strings.Cut(other, "=")
@@ -179,7 +179,7 @@ func converge(ctx context.Context, on string, servers [2]*redisServer, healed ti
 	return 0, fmt.Errorf("regions have not counted the same %s after the partition", time.Since(healed).Round(time.Second))
 }
 
-// countedAt is what a Redis has of the key.
+// countedAt returns what a Redis has of the key.
 func countedAt(ctx context.Context, on, address string) (sum int64, err error) {
 	store, err := redis.New("redis://" + address)
 	if err != nil {

@@ -39,7 +39,7 @@ func (r *redisServer) stop() {
 
 var scriptCalls = regexp.MustCompile(`cmdstat_(?:evalsha|eval|evalsha_ro):calls=(\d+)`)
 
-// calls is how many scripts it has run.
+// calls returns how many scripts it has run.
 func (r *redisServer) calls(ctx context.Context) (sum int64, err error) {
 	info, err := r.control.Info(ctx, "commandstats").Result()
 	for _, m := range scriptCalls.FindAllStringSubmatch(info, -1) {

@@ -37,7 +37,7 @@ var cases = []floodCase{
 	{"heavy-refuse", "each fresh key uses up its quota; on_full: refuse", quota, tidegate.RefuseNew},
 }
 
-// full: everybody in the flood owes as much as the debtors do.
+// full reports whether each fresh key uses up its quota, as the debtors have.
 func (c floodCase) full() bool { return c.cost == quota }
 
 // broken lists the promises that o breaks.

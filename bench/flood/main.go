@@ -135,7 +135,7 @@ type flood struct {
 	check       func(ask func(o any) error) (report string, broken []string, err error)
 }
 
-// floods are all cases: of one rule alone, and of one among six.
+// floods returns all cases: of one rule alone, and of one among six.
 func floods(alone, among size) (all []flood) {
 	for _, c := range cases {
 		all = append(all, flood{

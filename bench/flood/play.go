@@ -25,7 +25,7 @@ type player struct {
 	keys   keybuf.Buffer
 }
 
-// play is the whole of one case.
+// play runs the case.
 func (c floodCase) play(ctx context.Context, s size) (outcome, error) {
 	p := &player{
 		store: memory.Open(memory.Config{MaxBytes: s.maxBytes}),

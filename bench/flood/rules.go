@@ -28,7 +28,7 @@ type rulesCase struct {
 	onFull    tidegate.OnFull
 }
 
-// rulesCases are the default kinds and every algorithm that counts, evicting and
+// rulesCases returns the default kinds and every algorithm that counts, evicting and
 // refusing.
 func rulesCases() (all []rulesCase) {
 	for a := range tidegate.Deny {
@@ -112,7 +112,7 @@ func (p *rulesPlayer) take(l *tidegate.Limit, kind string, i int, cost int64) (t
 	return p.store.Take(context.Background(), p.check[:], 1)
 }
 
-// play is the whole of one case.
+// play runs the case.
 func (c rulesCase) play(ctx context.Context, s size) (o rulesOutcome, err error) {
 	p := c.player(s)
 	for _, l := range p.lasting {

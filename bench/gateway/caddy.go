@@ -13,7 +13,7 @@ import (
 // object is JSON in the making.
 type object = map[string]any
 
-// caddyConfig is a proxy as one would tune it: as many connections to the upstream
+// caddyConfig returns a proxy as one would tune it: as many connections to the upstream
 // are kept as are used, and refusals, which Caddy logs by default, are not logged.
 func caddyConfig(q quota, address, upstream string) object {
 	limit := object{

@@ -36,7 +36,7 @@ func (c *cost) add(o cost) {
 	c.bare, c.limited, c.allocs = append(c.bare, o.bare...), append(c.limited, o.limited...), append(c.allocs, o.allocs...)
 }
 
-// added is the difference within the median of the quiet rounds, in nanoseconds: CPU time
+// added returns the difference within the median of the quiet rounds, in nanoseconds: CPU time
 // leaves out what neighbours take of a core, but not what they take of its caches. Which
 // quarter of the rounds was quiet is for the handler without the limit to say.
 func (c cost) added() float64 {

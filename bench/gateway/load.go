@@ -55,7 +55,7 @@ func others() (cs []contestant) {
 	return cs
 }
 
-// url is what is asked for at an address.
+// url returns what is asked for at an address.
 func (l load) url(address string) string {
 	if l.tls {
 		return "https://" + address + l.path
@@ -75,7 +75,7 @@ func (l load) run(ctx context.Context, s *site, address string, d time.Duration)
 	return w.Run(ctx, l.url(address), d)
 }
 
-// underWay is how many requests can be on their way when the time is up.
+// underWay returns how many requests can be on their way when the time is up.
 func (l load) underWay() int64 {
 	if l.http2 {
 		return int64(l.connections * h2Streams)

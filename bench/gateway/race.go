@@ -111,7 +111,7 @@ func (s *site) heat(ctx context.Context, e *entrant, d time.Duration) (h heatRes
 	return h, e.probe(ctx)
 }
 
-// wrong is how many requests did not get the answer with status, or got it from
+// wrong returns how many requests did not get the answer with status, or got it from
 // somebody else than they should: the upstream sees what passes and nothing of
 // what is refused. What is on its way when the time is up, at most underWay, is counted by
 // the upstream alone.

@@ -32,7 +32,7 @@ func (es entrants) againstNginx(other int) float64 {
 	return es.against(nginx+1, nginx)
 }
 
-// against is the requests/s of one by those of another, of the median round.
+// against returns the requests/s of one by those of another, of the median round.
 func (es entrants) against(one, other int) float64 {
 	var ratios []float64
 	for i, rate := range es[one].rates {

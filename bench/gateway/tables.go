@@ -29,7 +29,7 @@ func raceTable(es entrants, heat time.Duration) report.Table {
 	return t
 }
 
-// loadsTable is the other loads.
+// loadsTable returns the other loads.
 func loadsTable(es entrants) report.Table {
 	t := report.Table{
 		Title: "Other loads",

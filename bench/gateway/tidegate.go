@@ -44,7 +44,7 @@ func tidegateCommand(q quota, log string) func(*site, string, string) command {
 	}
 }
 
-// tidegateTLSCommand is the same with a limit, TLS and HTTP/2.
+// tidegateTLSCommand returns the same with a limit, TLS and HTTP/2.
 func tidegateTLSCommand(s *site, dir, address string) command {
 	cert, key, err := served.Certificate(dir)
 	if err != nil {
@@ -55,7 +55,7 @@ func tidegateTLSCommand(s *site, dir, address string) command {
 	return c
 }
 
-// tidegateManyCommand is the same with a limit and as many unused connections as nginx keeps.
+// tidegateManyCommand returns the same with a limit and as many unused connections as nginx keeps.
 func tidegateManyCommand(s *site, dir, address string) command {
 	c := tidegateCommand(plenty, noLog)(s, dir, address)
 	c.args = append(c.args, fmt.Sprintf("--keep_alive.connections=%d", keptConnections))

@@ -23,7 +23,7 @@ const (
 // servedPath asks the upstream how many requests it has answered.
 const servedPath = "/served"
 
-// serveUpstream is the part of the child. It speaks just enough HTTP/1.1 for
+// serveUpstream runs in the child process. It speaks just enough HTTP/1.1 for
 // requests without a body: a real server would take more of the cores than some
 // of the proxies, and hide what is between them.
 func serveUpstream(ctx context.Context, address string) error {
@@ -52,7 +52,7 @@ var (
 	cannedBig = fmt.Appendf(nil, answerShape, len(bigAnswer), bigAnswer)
 )
 
-// answerTo is the body of the answer.
+// answerTo returns the body of the answer.
 func answerTo(path string) string {
 	if path == bigPath {
 		return bigAnswer
@@ -117,7 +117,7 @@ const (
 	stillTime = 5 * time.Second // until the upstream has to be
 )
 
-// settled is what was served once nothing more arrives: a proxy passes on what it
+// settled returns what was served once nothing more arrives: a proxy passes on what it
 // had taken when the load generator left, and that must not count in the next heat.
 func settled(ctx context.Context, served func(context.Context) (int64, error)) (int64, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, stillTime, fmt.Errorf("requests still arrive at the upstream after %s", stillTime))
@@ -137,7 +137,7 @@ func settled(ctx context.Context, served func(context.Context) (int64, error)) (
 	return 0, err
 }
 
-// servedBy is how many requests have arrived at the upstream.
+// servedBy returns how many requests have arrived at the upstream.
 func servedBy(ctx context.Context, upstream string) (int64, error) {
 	_, body, err := get(ctx, "http://"+upstream+servedPath)
 	if err != nil {

@@ -106,7 +106,7 @@ func (l *lab) run(ctx context.Context, name, overlay string, m mutant) result {
 	return r
 }
 
-// last is the last lines of a text.
+// last returns the last lines of a text.
 func last(text string, n int) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	return strings.Join(lines[max(0, len(lines)-n):], "\n")

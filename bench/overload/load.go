@@ -106,7 +106,7 @@ func (l *load) ask(ctx context.Context, class, who int) {
 	l.mu.Unlock()
 }
 
-// between are the samples of a class, or of all with -1, that began from one time to another.
+// between returns the samples of a class, or of all with -1, that began from one time to another.
 func (l *load) between(class int, from, to time.Duration) (some []sample) {
 	for _, s := range l.samples {
 		if (class < 0 || s.class == class) && s.at >= from && s.at < to {
@@ -116,7 +116,7 @@ func (l *load) between(class int, from, to time.Duration) (some []sample) {
 	return some
 }
 
-// servedOf is how many of samples were answered with 200, in time.
+// servedOf returns how many of samples were answered with 200, in time.
 func servedOf(samples []sample) (n int) {
 	for _, s := range samples {
 		if s.status == http.StatusOK {
@@ -126,7 +126,7 @@ func servedOf(samples []sample) (n int) {
 	return n
 }
 
-// p99 is how long it took to serve all but a hundredth of those that were; 0 if none was.
+// p99 returns how long it took to serve all but a hundredth of those that were; 0 if none was.
 func p99(samples []sample) time.Duration {
 	var took []time.Duration
 	for _, s := range samples {

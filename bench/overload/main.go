@@ -45,20 +45,20 @@ func (r *run) calm() []sample { return r.load.between(0, 2*time.Second, r.from) 
 
 func (r *run) critical() []sample { return r.load.between(0, r.from, r.to) }
 
-// goodput is what is served a second of all classes, in the second half of the overload.
+// goodput returns what is served a second of all classes, in the second half of the overload.
 func (r *run) goodput() float64 {
 	half := (r.to - r.from) / 2
 	return float64(servedOf(r.load.between(-1, r.to-half, r.to))) / half.Seconds()
 }
 
-// String is a line about the run.
+// String returns a line about the run.
 func (r *run) String() string {
 	c := r.critical()
 	return fmt.Sprintf("%s: %.1f%% of critical requests are served with a p99 of %s, unloaded %s; %.0f of %.0f requests a second are served in the end.",
 		r.name, 100*float64(servedOf(c))/float64(max(1, len(c))), p99(c).Round(time.Millisecond), p99(r.calm()).Round(time.Millisecond), r.goodput(), capacity)
 }
 
-// missed are the bars that the runs do not reach.
+// missed returns the bars that the runs do not reach.
 func missed(without, with *run) (all []string) {
 	c := with.critical()
 	if n := servedOf(c); n*100 < len(c)*99 {

@@ -56,7 +56,7 @@ func (s *summary) round(ctx context.Context, i int, g *served.Gateway, heat time
 
 func percent(p float64) string { return fmt.Sprintf("%.2f %%", p) }
 
-// shareOf is how much of a core a process takes for a while, in percent.
+// shareOf returns how much of a core a process takes for a while, in percent.
 func shareOf(ctx context.Context, pid int, during time.Duration) (float64, error) {
 	before, err := process.TreeTime(pid)
 	if err != nil {

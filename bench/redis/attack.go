@@ -14,7 +14,7 @@ const attackers = 1000
 
 const attackerPrefix = "bot-"
 
-// attackLoad is a load of which nine in ten are over their limit, which is scarce. The
+// attackLoad returns a load of which nine in ten are over their limit, which is scarce. The
 // others have plenty.
 func attackLoad() *load {
 	bots, good := makeKeys(attackerPrefix, attackers), makeKeys("user-", users)

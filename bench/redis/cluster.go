@@ -104,7 +104,7 @@ func (c *cluster) where() string {
 	return strings.Join(all, ",")
 }
 
-// account is what all masters have done.
+// account returns the sum of the accounts of all masters.
 func (c *cluster) account(ctx context.Context) (sum account, err error) {
 	for _, n := range c.nodes {
 		a, err := n.account(ctx)

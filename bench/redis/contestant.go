@@ -37,7 +37,7 @@ type quota struct {
 	burst  int
 }
 
-// due is the most that may pass of so many keys in a time, from full buckets on.
+// due returns the most that may pass of so many keys in a time, from full buckets on.
 func (q quota) due(keys int, took time.Duration) int64 {
 	refilled := int64(float64(took) / float64(q.period) * float64(q.events))
 	return int64(keys) * (int64(q.burst) + refilled)

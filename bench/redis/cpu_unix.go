@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// ownCPU is what this process has taken of the cores.
+// ownCPU returns what this process has taken of the cores.
 func ownCPU() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

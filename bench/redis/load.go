@@ -37,13 +37,13 @@ type tally struct {
 
 func (t *tally) rate() float64 { return float64(t.decisions) / t.took.Seconds() }
 
-// micros is the CPU time of Redis per decision.
+// micros returns the CPU time of Redis per decision.
 func (t *tally) micros() float64 { return t.cpu.Seconds() * 1e6 / float64(max(1, t.decisions)) }
 
-// ownMicros is the CPU time of the callers per decision, drawing keys included.
+// ownMicros returns the CPU time of the callers per decision, drawing keys included.
 func (t *tally) ownMicros() float64 { return t.own.Seconds() * 1e6 / float64(max(1, t.decisions)) }
 
-// perCall is how many decisions a call of a script made.
+// perCall returns how many decisions a call of a script made.
 func (t *tally) perCall() float64 { return float64(t.decisions) / float64(max(1, t.calls)) }
 
 // drive asks a limiter for d.
@@ -83,7 +83,7 @@ func (l *load) drive(ctx context.Context, lim limiter, d time.Duration) tally {
 	return all
 }
 
-// call is what one caller does until it is stopped.
+// call makes the calls of one caller until it is stopped.
 func (l *load) call(ctx context.Context, stop *atomic.Bool, decide decide, random *rand.Rand) (t tally, times []time.Duration) {
 	for i := random.IntN(len(l.drawn)); !stop.Load() && ctx.Err() == nil; i++ {
 		key := l.drawn[i%len(l.drawn)]
@@ -115,7 +115,7 @@ func (t *tally) add(o tally) {
 	}
 }
 
-// keys are made once: a caller should not have to.
+// makeKeys makes all keys once, so that callers do not spend time on it.
 func makeKeys(prefix string, n int) []string {
 	keys := make([]string, n)
 	for i := range keys {

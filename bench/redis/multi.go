@@ -27,7 +27,7 @@ func (b *bench) multiLimits(ctx context.Context, f *figures) (err error) {
 	return err
 }
 
-// multi is the store alone, which holds each key to limits that nobody reaches.
+// multi returns the store alone, which holds each key to limits that nobody reaches.
 func multi(name string, specs ...tidegate.Spec) contestant {
 	return contestant{name: name, open: func(address string, _ quota) (limiter, error) {
 		limits, err := limitsOf(name, specs)

@@ -19,7 +19,7 @@ type bench struct {
 	heat    time.Duration
 }
 
-// site is where a contestant is.
+// site returns where a contestant is.
 func (b *bench) site(c contestant) site {
 	if c.cluster {
 		return b.cluster
@@ -105,7 +105,7 @@ func heatOf(ctx context.Context, at site, lim limiter, l *load, d time.Duration)
 	return t, err
 }
 
-// each is what every heat gives.
+// each returns what every heat gives.
 func (e *entrant) each(of func(*tally) float64) (all []float64) {
 	for i := range e.heats {
 		all = append(all, of(&e.heats[i]))
@@ -113,10 +113,10 @@ func (e *entrant) each(of func(*tally) float64) (all []float64) {
 	return all
 }
 
-// figure is the median of what a heat gives.
+// figure returns the median of what a heat gives.
 func (e *entrant) figure(of func(*tally) float64) float64 { return report.Median(e.each(of)) }
 
-// against is the ratio of what two entrants did, of the median round.
+// against returns the ratio of what two entrants did, of the median round.
 func (e *entrant) against(other *entrant, of func(*tally) float64) float64 {
 	return report.MedianRatio(e.each(of), other.each(of))
 }

@@ -16,7 +16,7 @@ type scriptCost struct {
 	tally
 }
 
-// inScript is the time in the script itself, the rest of Redis' CPU time is the
+// inScript returns the time in the script itself, the rest of Redis' CPU time is the
 // protocol and the network.
 func (c *scriptCost) inScript() float64 {
 	return c.spent.Seconds() * 1e6 / float64(max(1, c.calls))

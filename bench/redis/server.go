@@ -83,7 +83,7 @@ func parseAccount(info string) (account, error) {
 	return a, nil
 }
 
-// field is the value of a line of INFO.
+// field returns the value of a line of INFO.
 func field(info, name string) string {
 	m := regexp.MustCompile(`(?m)^` + name + `:([^\r\n]*)`).FindStringSubmatch(info)
 	if m == nil {

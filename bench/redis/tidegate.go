@@ -15,7 +15,7 @@ import (
 // decision that a fallback makes is none that Redis made.
 const deadline = time.Second
 
-// chain is what tidegate serve puts around the store, for a rule with these terms.
+// chain returns what tidegate serve puts around the store, for a rule with these terms.
 func chain(name, prefix string, terms tidegate.Terms) contestant {
 	return contestant{name: name, open: func(address string, q quota) (limiter, error) {
 		store, err := redis.Open(config(address, prefix))
@@ -40,7 +40,7 @@ func config(address, prefix string) redis.Config {
 	return redis.Config{Addrs: addrs, Cluster: len(addrs) > 1, Prefix: prefix}
 }
 
-// plain is the store alone: one call of Redis per decision.
+// plain returns the store alone: one call of Redis per decision.
 func plain(prefix string) contestant {
 	return contestant{name: "Tidegate, a call per decision", open: func(address string, q quota) (limiter, error) {
 		c := config(address, prefix)

@@ -28,7 +28,7 @@ type truthful struct {
 	tally
 }
 
-// used is the share of the limit that was admitted.
+// used returns the share of the limit that was admitted.
 func (t *truthful) used() float64 {
 	return float64(t.admitted) / float64(steady.due(steadyUsers, t.took))
 }
@@ -52,7 +52,7 @@ func (b *bench) truth(ctx context.Context, f *figures) error {
 	return nil
 }
 
-// wrong says what makes the comparison void: Tidegate refused what the limit allows,
+// wrong returns what makes the comparison void: Tidegate refused what the limit allows,
 // admitted more, or had no answer of Redis. Rivals are reported as they are.
 func (f *figures) wrong() error {
 	var wrong []error

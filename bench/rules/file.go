@@ -33,7 +33,7 @@ rules:
 	return set, nil
 }
 
-// other is a rule that does not match: on one of some 500 routes around the
+// other returns a rule that does not match: on one of some 500 routes around the
 // three, or on the same route and for one customer.
 func other(i int) string {
 	route := i % 500

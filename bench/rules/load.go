@@ -74,7 +74,7 @@ func loadFolder(ctx context.Context, n, times int) (l loaded, err error) {
 	return l, nil
 }
 
-// heap is what is live.
+// heap returns what is live.
 func heap() int64 {
 	runtime.GC()
 	runtime.GC()

@@ -33,7 +33,7 @@ func (l *CounterLaw) advance(s Counter, span Span, now int64) (Counter, int64) {
 	return Counter{Start: span.Start, Count: s.Count}, span.End * Micro
 }
 
-// Fit is how many copies Take would grant.
+// Fit returns how many copies Take would grant.
 func (l *CounterLaw) Fit(s Counter, span Span, now int64, a Ask) int64 {
 	s, _ = l.advance(s, span, now)
 	return a.copies(l.Brim - s.Count)

@@ -25,7 +25,7 @@ func NewLeaseLaw(l *tidegate.Limit) LeaseLaw {
 // LeasesHeader is how many words a record has besides its leases, of two words each.
 const LeasesHeader = 1
 
-// Held is how many leases the record holds, ended ones included.
+// Held returns how many leases the record holds, ended ones included.
 func (r *Record) Held() int { return int(r.Get(0)) }
 
 // taken returns the instant that names the lease i, and ends the one at which it runs out.
@@ -56,7 +56,7 @@ func (l *LeaseLaw) advance(r Leases, now int64) {
 	}
 }
 
-// Fit is how many copies Take would grant.
+// Fit returns how many copies Take would grant.
 func (l *LeaseLaw) Fit(r Leases, now int64, a Ask) int64 {
 	l.advance(r, now)
 	return a.copies(l.Brim - int64(r.Held()))

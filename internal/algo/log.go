@@ -48,7 +48,7 @@ func (l *LogLaw) advance(r Runs, now int64) (us int64) {
 	return us
 }
 
-// Fit is how many copies Take would grant.
+// Fit returns how many copies Take would grant.
 func (l *LogLaw) Fit(r Runs, now int64, a Ask) int64 {
 	l.advance(r, now)
 	return a.copies(l.Brim - r.total())
@@ -128,7 +128,7 @@ func (l *LogLaw) stampAll(r Runs, us int64, a Ask) bool {
 	return true
 }
 
-// retry is the first instant, in ticks, at which cost would pass if nothing else came.
+// retry returns the first instant, in ticks, at which cost would pass if nothing else came.
 func (l *LogLaw) retry(r Runs, cost int64) int64 {
 	left := r.total()
 	for i := range r.len() {

@@ -34,7 +34,7 @@ func NewPartsLaw(l *tidegate.Limit) PartsLaw {
 // partOf returns the length of each of n parts of a period, rounded up.
 func partOf(period, n int64) int64 { return (period + n - 1) / n }
 
-// MaxEntries is the most entries a record can come to need.
+// MaxEntries returns the most entries a record can come to need.
 func (l *PartsLaw) MaxEntries() int { return int(l.Parts + 1) }
 
 // advance drops what has left the window and returns the part to decide in and
@@ -89,7 +89,7 @@ func (l *PartsLaw) used(r Runs, part, off int64) int64 {
 	return used
 }
 
-// Fit is how many copies Take would grant.
+// Fit returns how many copies Take would grant.
 func (l *PartsLaw) Fit(r Runs, now int64, a Ask) int64 {
 	part, off := l.advance(r, now)
 	return a.copies(l.Brim - l.used(r, part, off))
@@ -132,7 +132,7 @@ func (l *PartsLaw) Holds(r Runs, now int64) bool {
 // expiry returns when the whole count of a part has left the window, in ticks.
 func (l *PartsLaw) expiry(stamp int64) int64 { return (stamp + l.Parts + 1) * l.Part * Micro }
 
-// retry is the first instant, in ticks, at which cost would pass if nothing
+// retry returns the first instant, in ticks, at which cost would pass if nothing
 // else came. It lets the parts leave one by one, oldest first.
 func (l *PartsLaw) retry(r Runs, cost int64) int64 {
 	free := l.Brim - cost

@@ -37,7 +37,7 @@ func (r *Record) SetPages(list []uint64, pages []*Page) {
 
 const topBit = uint64(1) << 63
 
-// Words is the size of the record.
+// Words returns the size of the record.
 func (r *Record) Words() int { return r.size }
 
 // Get returns the word i as the laws see it.

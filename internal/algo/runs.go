@@ -180,7 +180,7 @@ func (r *Record) CopyTo(dst Runs) {
 // InOrder reports whether the ring does not wrap around: words can then be added at its end.
 func (r *Record) InOrder() bool { return int(r.head())+r.len() <= r.room() }
 
-// Used is the sum of all counts held, expired ones included.
+// Used returns the sum of all counts held, expired ones included.
 func (r *Record) Used() int64 { return r.total() }
 
 // squeeze makes room in a record that may not grow: it divides the window into equal

@@ -114,7 +114,7 @@ func (l *RunsLaw) toCounts(r Runs, now int64) {
 	r.setRing(r.head(), uint64(kept))
 }
 
-// Fit is how many copies Take would grant.
+// Fit returns how many copies Take would grant.
 func (l *RunsLaw) Fit(r Runs, now int64, a Ask) int64 {
 	if parts := l.lawFor(r, now); parts != nil {
 		return parts.Fit(r, now, a)

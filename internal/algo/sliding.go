@@ -63,7 +63,7 @@ func (l *SlidingLaw) start(v view) int64 { return v.Window * l.Period }
 // used estimates how many events are in the sliding window.
 func (l *SlidingLaw) used(v view) int64 { return v.Cur + l.weigh(v.Prev, v.off) }
 
-// Fit is how many copies Take would grant.
+// Fit returns how many copies Take would grant.
 func (l *SlidingLaw) Fit(s Sliding, now int64, a Ask) int64 {
 	v := l.advance(s, now)
 	return a.copies(l.Brim - l.used(v))
@@ -100,7 +100,7 @@ func (l *SlidingLaw) Take(s Sliding, now int64, a Ask) (Sliding, Verdict) {
 	return s, v
 }
 
-// retry is the first µs at which cost would pass, if nothing else came.
+// retry returns the first µs at which cost would pass, if nothing else came.
 func (l *SlidingLaw) retry(v view, cost int64) int64 {
 	if o, ok := l.admits(l.Brim-cost-v.Cur, v.Prev); ok {
 		return l.start(v) + l.micros(max(o, v.off))

@@ -19,7 +19,7 @@ const monday = int64(4 * 24 * time.Hour / time.Microsecond)
 
 const week = 7 * 24 * time.Hour
 
-// aligned is the wall-clock window of length period (µs) that holds us.
+// aligned returns the wall-clock window of length period (µs) that holds us.
 func aligned(us, period int64) Span {
 	var origin int64
 	if period%int64(week/time.Microsecond) == 0 {

@@ -56,7 +56,7 @@ func Duration(ticks int64) time.Duration {
 	return time.Duration(us*1000 + (rest*1000+Micro-1)/Micro)
 }
 
-// add is a + b for b ≥ 0, saturating.
+// add returns a + b for b ≥ 0, saturating.
 func add(a, b int64) int64 {
 	if s := a + b; s >= a {
 		return s
@@ -64,7 +64,7 @@ func add(a, b int64) int64 {
 	return Never
 }
 
-// mul is a·b for a, b ≥ 0, saturating.
+// mul returns a·b for a, b ≥ 0, saturating.
 func mul(a, b int64) int64 {
 	hi, lo := bits.Mul64(uint64(a), uint64(b))
 	if hi != 0 || lo > math.MaxInt64 {
@@ -73,7 +73,7 @@ func mul(a, b int64) int64 {
 	return int64(lo)
 }
 
-// mulDivCeil is ⌈a·b/c⌉ for a, b ≥ 0 and c > 0, by a 128-bit product, saturating.
+// mulDivCeil returns ⌈a·b/c⌉ for a, b ≥ 0 and c > 0, by a 128-bit product, saturating.
 func mulDivCeil(a, b, c int64) int64 {
 	hi, lo := bits.Mul64(uint64(a), uint64(b))
 	lo, carry := bits.Add64(lo, uint64(c-1), 0)
@@ -85,7 +85,7 @@ func mulDivCeil(a, b, c int64) int64 {
 	return int64(min(q, math.MaxInt64))
 }
 
-// mulDivFloor is ⌊a·b/c⌋ for a, b ≥ 0 and c > 0, by a 128-bit product, saturating.
+// mulDivFloor returns ⌊a·b/c⌋ for a, b ≥ 0 and c > 0, by a 128-bit product, saturating.
 func mulDivFloor(a, b, c int64) int64 {
 	hi, lo := bits.Mul64(uint64(a), uint64(b))
 	if hi >= uint64(c) {

@@ -37,7 +37,7 @@ type Env struct {
 	Getenv         func(string) string
 }
 
-// System is the process's own Env.
+// System returns the Env of this process.
 func System() Env {
 	return Env{
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
@@ -145,7 +145,7 @@ func parse(flags *flag.FlagSet, args []string) (rest []string, err error) {
 	}
 }
 
-// flagMistake says what is wrong with the flags, and suggests a flag for one that does not exist.
+// flagMistake returns what is wrong with the flags, and suggests a flag for one that does not exist.
 func flagMistake(flags *flag.FlagSet, err error) string {
 	name, unknown := strings.CutPrefix(err.Error(), "flag provided but not defined: -")
 	if !unknown {
@@ -171,7 +171,7 @@ func flagMistake(flags *flag.FlagSet, err error) string {
 
 var badValue = regexp.MustCompile(`(?s)^invalid (?:boolean )?value (".*") for (?:flag )?-([^ :]+): (.*)$`)
 
-// valueMistake says what is wrong with the value of a flag, and what to write instead.
+// valueMistake returns what is wrong with the value of a flag, and what to write instead.
 func valueMistake(flags *flag.FlagSet, text string) string {
 	if name, ok := strings.CutPrefix(text, "flag needs an argument: -"); ok {
 		return fmt.Sprintf("--%s needs a value", name)

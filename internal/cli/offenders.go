@@ -32,7 +32,7 @@ func (q *topQuery) values() url.Values {
 	return v
 }
 
-// runTop is tidegate keys top.
+// runTop runs tidegate keys top.
 func (o *keysOptions) runTop(ctx context.Context, env Env, args []string) int {
 	if len(args) > 0 {
 		return misused(env, "keys", "top takes no request, but got %q; use --search", args[0])

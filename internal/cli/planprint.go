@@ -155,7 +155,7 @@ func (l *livePlan) refusedText() string {
 	return fmt.Sprintf("%d to %s", least, pluralKeys(most))
 }
 
-// keysLine says what would become of the keys of a limit.
+// keysLine returns what would become of the keys of a limit.
 func keysLine(k *admin.KeysPlan) string {
 	text := fmt.Sprintf("rule %s, %s → %s: %s of %s would newly be refused", k.Rule, k.Was, k.Now, numberText(k), pluralKeys(k.Keys))
 	if k.Margin > 0 {

@@ -5,7 +5,7 @@ import (
 	"tidegate.dev/tidegate/rules"
 )
 
-// quotaOf says what Envoy's quota service makes of a bucket that is described like the request.
+// quotaOf returns what Envoy's quota service makes of a bucket that is described like the request.
 func quotaOf(e *rules.Explanation) string {
 	var limits []*tidegate.Limit
 	leaves := false

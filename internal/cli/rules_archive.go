@@ -189,7 +189,7 @@ func revisionOf(ctx context.Context, a source.Archive, text string) (source.Edit
 	return source.Edition{}, fmt.Errorf("%s has no revision %s: tidegate rules history lists those that it keeps", a.Name(), text)
 }
 
-// sourceHistory is tidegate rules history of a source.
+// sourceHistory runs tidegate rules history of a source.
 func (o *rulesOptions) sourceHistory(ctx context.Context, env Env, args []string) error {
 	if len(args) > 0 {
 		return usageError(fmt.Sprintf("history takes no arguments, but got %q", args[0]))
@@ -240,7 +240,7 @@ func asJSON(e source.Edition) edition {
 	return edition{Revision: e.Revision, Hash: e.Hash, Published: e.At, Author: e.Author, Reason: e.Reason}
 }
 
-// sourcePull is tidegate rules pull from a source.
+// sourcePull runs tidegate rules pull from a source.
 func (o *rulesOptions) sourcePull(ctx context.Context, env Env, args []string) error {
 	if len(args) != 1 {
 		return usageError("name the folder that the files are written to: tidegate rules pull before/")

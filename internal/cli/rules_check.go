@@ -122,7 +122,7 @@ func testRules(ctx context.Context, name string) error {
 	return nil
 }
 
-// firstFailure says what a test found.
+// firstFailure returns what a test found.
 func firstFailure(t tested) string {
 	for _, c := range t.report.Cases {
 		for _, f := range c.Failures {

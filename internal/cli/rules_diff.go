@@ -17,7 +17,7 @@ import (
 	"tidegate.dev/tidegate/rules/source"
 )
 
-// diff is tidegate rules diff.
+// diff runs tidegate rules diff.
 func (o *rulesOptions) diff(ctx context.Context, env Env, args []string) error {
 	var old, now *source.Bundle
 	var err error

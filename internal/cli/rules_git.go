@@ -106,7 +106,7 @@ const (
 	unknownCommit // the checkout does not have the second
 )
 
-// relation says how commit is related to other, which may not be in the checkout.
+// relation returns how commit is related to other, which may not be in the checkout.
 func relation(ctx context.Context, name, commit, other string) descent {
 	if _, err := git(ctx, name, "cat-file", "-e", other+"^{commit}"); err != nil {
 		return unknownCommit

@@ -16,7 +16,7 @@ import (
 	"tidegate.dev/tidegate/internal/front/admin"
 )
 
-// runHistory is tidegate rules history of a server.
+// runHistory runs tidegate rules history of a server.
 func (o *rulesOptions) runHistory(ctx context.Context, env Env, args []string) int {
 	if len(args) > 0 {
 		return misused(env, "rules", "history takes no arguments, but got %q", args[0])
@@ -49,7 +49,7 @@ func (o *rulesOptions) runHistory(ctx context.Context, env Env, args []string) i
 	return exitOK
 }
 
-// runPull is tidegate rules pull from a server.
+// runPull runs tidegate rules pull from a server.
 func (o *rulesOptions) runPull(ctx context.Context, env Env, args []string) int {
 	if len(args) != 1 {
 		return misused(env, "rules", "name the folder that the files are written to: tidegate rules pull before/")

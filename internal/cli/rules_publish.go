@@ -14,7 +14,7 @@ import (
 	"tidegate.dev/tidegate/rules/source"
 )
 
-// publish is tidegate rules publish.
+// publish runs tidegate rules publish.
 func (o *rulesOptions) publish(ctx context.Context, env Env, args []string) error {
 	if len(args) != 1 {
 		return usageError("name the folder or file to publish: tidegate rules publish rules/ --to SOURCE")
@@ -94,7 +94,7 @@ func (w *worker) run(ctx context.Context) {
 	}
 }
 
-// retryAfter says how long to wait after an attempt, and after the next that fails.
+// retryAfter returns how long to wait after an attempt, and after the next that fails.
 func (w *worker) retryAfter(err error, files string, retry time.Duration) (pause, next time.Duration) {
 	var outage *outageError
 	if errors.As(err, &outage) {

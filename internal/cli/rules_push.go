@@ -9,7 +9,7 @@ import (
 	"tidegate.dev/tidegate/rules/source"
 )
 
-// push is tidegate rules push.
+// push runs tidegate rules push.
 func (o *rulesOptions) push(ctx context.Context, env Env, args []string) error {
 	a := &o.archived
 	switch {
@@ -47,7 +47,7 @@ func (o *rulesOptions) push(ctx context.Context, env Env, args []string) error {
 	return o.put(ctx, env, archive, "push", b, head.Revision)
 }
 
-// rollback is tidegate rules rollback.
+// rollback runs tidegate rules rollback.
 func (o *rulesOptions) rollback(ctx context.Context, env Env, args []string) error {
 	a := &o.archived
 	switch {

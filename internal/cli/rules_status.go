@@ -12,7 +12,7 @@ import (
 	"tidegate.dev/tidegate/internal/front/admin"
 )
 
-// runStatus is tidegate rules status.
+// runStatus runs tidegate rules status.
 func (o *rulesOptions) runStatus(ctx context.Context, env Env, args []string) int {
 	if len(args) > 0 {
 		return misused(env, "rules", "status takes no arguments, but got %q", args[0])

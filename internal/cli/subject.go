@@ -8,7 +8,7 @@ import (
 	"tidegate.dev/tidegate/rules"
 )
 
-// subjectText says who is counted: user 42, route POST /posts. Values come from
+// subjectText returns who is counted: user 42, route POST /posts. Values come from
 // callers, so one that could be misread is quoted, and a long one is cut.
 func subjectText(subject []rules.SubjectPart) string {
 	var all []string

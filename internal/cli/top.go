@@ -140,7 +140,7 @@ func (o *topOptions) picture(ctx context.Context, env *Env) (string, error) {
 	return b.String(), nil
 }
 
-// decidedOn says which instances a series is of: "web-1 alone", "3 of 4 instances".
+// decidedOn returns which instances a series is of: "web-1 alone", "3 of 4 instances".
 func decidedOn(s *admin.Series) string {
 	all := len(s.Nodes) + len(s.Missing)
 	switch {

@@ -88,7 +88,7 @@ func loopback(host string) bool {
 	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
 }
 
-// address is the codec of HOST:PORT, or of a socket; hints suggest the port usual.
+// address returns the codec of HOST:PORT, or of a socket; hints suggest the port usual.
 func address(usual string) codec[Address] {
 	return codec[Address]{
 		read: func(w rawValue) (Address, mistake) {

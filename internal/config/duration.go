@@ -12,12 +12,12 @@ import (
 
 const day = 24 * time.Hour
 
-// lasting is a duration from least to most.
+// lasting returns the codec of a duration from least to most.
 func lasting(least, most time.Duration) codec[time.Duration] {
 	return duration(span[int64]{least: int64(least), most: int64(most)})
 }
 
-// lastingOrNone also takes 0, which means no bound.
+// lastingOrNone is lasting that also takes 0, which means no bound.
 func lastingOrNone(least, most time.Duration) codec[time.Duration] {
 	return duration(span[int64]{least: int64(least), most: int64(most), orZero: true})
 }

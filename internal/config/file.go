@@ -88,7 +88,7 @@ func onlyComments(src []byte) bool {
 	return true
 }
 
-// at is the place of n.
+// at returns the place of n.
 func (l *loader) at(n *yamltree.Node) origin { return origin{n.Pos, l.lines.At(n.Pos.Line)} }
 
 // section takes the fields of a map; prefix is its path and a dot, "" for all.

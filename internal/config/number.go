@@ -24,7 +24,7 @@ func (s span[T]) outside(text string, write func(T) string) mistake {
 	return advised(fmt.Sprintf("is %s, and must be from %s to %s%s", quote(text), write(s.least), write(s.most), or), "")
 }
 
-// count is a whole number.
+// count returns the codec of a whole number.
 func count(s span[int]) codec[int] {
 	return codec[int]{
 		read: func(w rawValue) (int, mistake) {
@@ -71,7 +71,7 @@ var units = []unit{
 	{"B", 1},
 }
 
-// size is a number of bytes, as in 64KB or 1MiB.
+// size returns the codec of a number of bytes, as in 64KB or 1MiB.
 func size(s span[int64]) codec[int64] {
 	return codec[int64]{
 		read: func(w rawValue) (int64, mistake) {

@@ -28,7 +28,7 @@ func (s *setting) env() string {
 	return envPrefix + strings.ToUpper(strings.ReplaceAll(s.path, ".", "_"))
 }
 
-// leaf is the last word of the path: the field in its map.
+// leaf returns the last word of the path: the field in its map.
 func (s *setting) leaf() string { return s.path[strings.LastIndex(s.path, ".")+1:] }
 
 // preset returns the default in words; "" for none.
@@ -83,7 +83,7 @@ type Setting struct {
 	Help    string `json:"help"`
 }
 
-// Settings are all values in force, in the order of the documentation. None is a
+// Settings returns all values in force, in the order of the documentation. None is a
 // secret: those are in files of their own, or in a URL, where they are starred out.
 func (c *Config) Settings() []Setting {
 	var all []Setting

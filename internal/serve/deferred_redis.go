@@ -73,7 +73,7 @@ func (s *server) openDeferredStore() (store deferq.Store, streams deferq.Streams
 	return store, streams, nil
 }
 
-// unmetDefer says why `defer` of a rule has no effect here; "" if it has. stream is the stream that
+// unmetDefer returns why `defer` of a rule has no effect here; "" if it has. stream is the stream that
 // it appends to, if any.
 func (s *server) unmetDefer(stream string) string {
 	inRedis := s.config.Store.Kind == config.InRedis

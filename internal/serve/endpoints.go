@@ -12,7 +12,7 @@ import (
 	"tidegate.dev/tidegate/internal/serve/handover"
 )
 
-// endpoints are what the process listens on.
+// endpoints returns what the process listens on.
 func (s *server) endpoints() (all []handover.Endpoint) {
 	for _, d := range []handover.Endpoint{
 		{Name: "gateway", Listener: s.gateway.listener, Open: s.openGateway},

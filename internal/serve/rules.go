@@ -261,7 +261,7 @@ func (s *server) unmet(set *rules.Set) (doubts diag.List) {
 	return doubts
 }
 
-// unmetPartition says why on_partition of a rule has no effect here; "" if it has.
+// unmetPartition returns why on_partition of a rule has no effect here; "" if it has.
 func (s *server) unmetPartition(set *rules.Set, rule string) string {
 	if len(s.config.Store.Redis.Regions) == 0 {
 		return "it is about fleets in several regions, and there are no `store.regions`"

@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// buildInfo is a constant metric whose labels name the version.
+// buildInfo returns a constant metric whose labels name the version.
 func buildInfo() prometheus.Collector {
 	version := "(devel)"
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {

@@ -8,7 +8,7 @@ type PlaneStats struct {
 	Domains           int
 }
 
-// WatchPlane has metrics show what stats returns about the control plane.
+// WatchPlane exports what stats returns about the control plane.
 func (m *Metrics) WatchPlane(stats func() PlaneStats) { m.watched.plane.Store(&stats) }
 
 var (

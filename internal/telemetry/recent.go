@@ -10,9 +10,9 @@ import (
 // maxRecent is how many limits a request may have whose combination is remembered.
 const maxRecent = 16
 
-// recent is the combination of requests with these limits. Limits are quicker to compare than the
-// names of their rules. Of those that come and go, as limits that a request brings along, only the
-// first few are remembered.
+// recent remembers the combination of requests with these limits. Limits are quicker to compare than
+// the names of their rules. A slot is filled once: limits that come and go, such as those that a
+// request brings along, do not replace others.
 type recent struct {
 	of     *combination
 	n      int // limits
@@ -32,8 +32,8 @@ func (k *recent) has(checks []tidegate.Check) bool {
 	return true
 }
 
-// combination returns that of the rules of checks. It is nil if there is none, and if there is more
-// to say about a check.
+// combination returns the combination for the rules of checks. It returns nil if there is none, and if
+// a check is over its limit: such requests are counted rule by rule.
 func (m *Metrics) combination(checks []tidegate.Check) *combination {
 	hash := uintptr(0)
 	for i := range checks {
@@ -59,7 +59,8 @@ func (m *Metrics) combination(checks []tidegate.Check) *combination {
 	return c
 }
 
-// remember fills a place that is free, unless somebody changes the rules or shows them at this moment.
+// remember stores the combination of checks in an empty slot, unless rules are just being changed or
+// exported.
 func (m *Metrics) remember(at *atomic.Pointer[recent], checks []tidegate.Check, c *combination) {
 	if !m.showing.TryLock() {
 		return

@@ -57,7 +57,7 @@ type ServerStats struct {
 // maxServers bounds how many servers have metrics of their own.
 const maxServers = 64
 
-// WatchShared shows how a shared store is doing.
+// WatchShared exports the SharedStats.
 func (m *Metrics) WatchShared(stats func() SharedStats) { m.watched.shared.Store(&stats) }
 
 var (

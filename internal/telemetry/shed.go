@@ -1,13 +1,13 @@
 package telemetry
 
-// ShedStats is how much a rule sheds.
+// ShedStats describe how much a rule sheds.
 type ShedStats struct {
 	Rule                 string
 	Steps, Most          int // tenths of the classes that may be shed
 	Ups, Downs, Requests int64
 }
 
-// WatchShedding shows how much is shed, for each rule that may shed.
+// WatchShedding exports how much each rule sheds.
 func (m *Metrics) WatchShedding(stats func() []ShedStats) { m.watched.shedding.Store(&stats) }
 
 var (

@@ -6,20 +6,20 @@ import (
 	"sync/atomic"
 )
 
-// table finds what is counted for a name: a lookup in a map that is replaced, never
-// written. A name that was not announced is added at its first use. Names come from
-// files of the operator; should they not, the bound holds, and all further ones are
-// counted together as [Other].
+// table finds the counts of a name, by a lookup in a map that is replaced, never written. A name that
+// was not announced is added at its first use. Names should come from the operator's files; in case
+// they do not, their number is bounded, and all further ones are counted together as [Other].
 type table[T any] struct {
 	fresh func(name string) *T
 	mu    sync.Mutex
 	all   atomic.Pointer[map[string]*T]
 }
 
-// Other is the name of all those that are too many.
+// Other is the name under which all names beyond the bound are counted.
 const Other = "(other)"
 
-// maxNames that were not announced are told apart.
+// maxNames is how many names a table may have, announced ones included, for one that was not announced
+// to be added.
 const maxNames = 1000
 
 func newTable[T any](fresh func(name string) *T) *table[T] {
@@ -55,8 +55,8 @@ func (t *table[T]) add(name string) *T {
 	return v
 }
 
-// announce keeps what was counted for names, and forgets and returns all others but those in
-// parentheses, such as that of bans: no file has them.
+// announce keeps the counts of names, and removes and returns all others, except for names in
+// parentheses, such as (ban): no file has them.
 func (t *table[T]) announce(names []string) (gone []*T) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// TrustStats is what became of those who said who they are.
+// TrustStats count identities that were missing and credentials that were rejected.
 type TrustStats struct {
 	Missing  []MissingIdentity
 	Rejected []Rejected
@@ -14,32 +14,32 @@ type TrustStats struct {
 	JWKS     *JWKSStats    // nil if there is no URL of them
 }
 
-// MissingIdentity is how often rules asked for an identity that was not there.
+// MissingIdentity counts the requests in which an identity was missing that rules asked for.
 type MissingIdentity struct {
 	Identity, Source string
 	Requests         int64
 }
 
-// Rejected is how often a token or an API key was not accepted.
+// Rejected counts the tokens or API keys that were not accepted for a reason.
 type Rejected struct {
 	Kind, Reason string
 	Requests     int64
 }
 
-// APIKeysStats is how the file of API keys is.
+// APIKeysStats describe the file of API keys.
 type APIKeysStats struct {
 	Keys, Reloads, Failed int
 	Failing               bool // what is in the file is not in force
 }
 
-// JWKSStats is how the keys of a URL are.
+// JWKSStats describe the keys that were fetched from a URL.
 type JWKSStats struct {
 	Keys            int
 	Fetched, Failed int64
 	FetchedAt       time.Time // zero means not by this process
 }
 
-// WatchTrust shows what became of those who said who they are.
+// WatchTrust exports the TrustStats.
 func (m *Metrics) WatchTrust(stats func() TrustStats) { m.watched.trust.Store(&stats) }
 
 var (

@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// upstreamMetrics is what is counted for an upstream.
+// upstreamMetrics counts for an upstream.
 type upstreamMetrics struct {
 	name      string
 	vector    *prometheus.HistogramVec
@@ -18,8 +18,8 @@ type upstreamMetrics struct {
 	ejected   atomic.Bool
 }
 
-// statusClasses are the values of the label: by the first digit, and for what has
-// no status, because the upstream failed or because the client left.
+// statusClasses are the values of the label status: by its first digit, error if the upstream failed,
+// canceled if the client left.
 var statusClasses = [...]string{"error", "1xx", "2xx", "3xx", "4xx", "5xx", "canceled"}
 
 func classOf(status int, err error) int {
@@ -33,7 +33,7 @@ func classOf(status int, err error) int {
 	return class
 }
 
-// histogram of a class is looked up by its labels once.
+// histogram returns the histogram of a class. It is looked up by its labels once.
 func (u *upstreamMetrics) histogram(class int) prometheus.Observer {
 	if o := u.took[class].Load(); o != nil {
 		return *o
@@ -43,19 +43,19 @@ func (u *upstreamMetrics) histogram(class int) prometheus.Observer {
 	return o
 }
 
-// UpstreamDone tells how an upstream answered, and how long it took to begin; err is
-// why it did not.
+// UpstreamDone records the status of an upstream's answer and how long it took to begin, or err, why
+// there was none.
 func (m *Metrics) UpstreamDone(upstream string, status int, took time.Duration, err error) {
 	m.upstreams.get(upstream).histogram(classOf(status, err)).Observe(took.Seconds())
 }
 
-// Inflight tells that delta more requests, or fewer, are at the upstreams.
+// Inflight adds delta to the number of requests at the upstreams.
 func (m *Metrics) Inflight(delta int) { m.inflight.Add(int64(delta)) }
 
-// Retry tells that a request is sent once more.
+// Retry counts a request that is sent once more.
 func (m *Metrics) Retry() { m.retries.Add(1) }
 
-// Ejected tells that an upstream gets no requests for now, or again.
+// Ejected records that an upstream is ejected, or no longer is.
 func (m *Metrics) Ejected(upstream string, on bool) {
 	u := m.upstreams.get(upstream)
 	if u.ejected.Swap(on) != on && on {
@@ -63,7 +63,7 @@ func (m *Metrics) Ejected(upstream string, on bool) {
 	}
 }
 
-// Waited tells how long a request waited in a queue.
+// Waited records how long a request waited in a queue.
 func (m *Metrics) Waited(took time.Duration) { m.waited.Observe(took.Seconds()) }
 
 var (

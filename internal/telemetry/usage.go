@@ -33,7 +33,7 @@ var (
 	}
 )
 
-// collectUsage shows at most maxServers, those with the least memory left first.
+// collectUsage exports at most maxServers, those with the least memory left first.
 func collectUsage(emit emit, all []ServerUsage) {
 	all = slices.SortedFunc(slices.Values(all), func(a, b ServerUsage) int {
 		return cmp.Or(cmp.Compare(b.full(), a.full()), cmp.Compare(a.Server, b.Server))
@@ -53,7 +53,7 @@ func collectUsage(emit emit, all []ServerUsage) {
 	}
 }
 
-// full is the share of its memory that a server uses; 0 if there is no bound.
+// full returns the share of its memory that a server uses; 0 if there is no bound.
 func (u *ServerUsage) full() float64 {
 	if u.MaxMemory <= 0 {
 		return 0

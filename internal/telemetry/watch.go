@@ -11,8 +11,8 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// watched is what others count, and is asked when it is scraped. What is nil has
-// not been said and is not shown.
+// watched has functions that return what other packages count. They are called at each scrape; nil
+// ones export nothing.
 type watched struct {
 	limits   atomic.Pointer[[]*tidegate.Limit]
 	store    atomic.Pointer[storeFuncs]
@@ -31,7 +31,7 @@ type watched struct {
 	measures atomic.Pointer[func() map[string]int]
 }
 
-// StoreStats is what a store says of its memory; see memory.Stats.
+// StoreStats describe the memory of a store; see memory.Stats.
 type StoreStats struct {
 	Bytes, Keys, Evicted, Forgotten, RefusedFull int64
 }
@@ -41,16 +41,16 @@ type storeFuncs struct {
 	of    func(*tidegate.Limit) StoreStats
 }
 
-// WatchStore shows the memory of a store: in total, and for each rule the sum over
-// its limits; see [Metrics.SetRules].
+// WatchStore exports the memory of a store: in total, and for each rule the sum over its limits; see
+// [Metrics.SetRules].
 func (m *Metrics) WatchStore(total func() StoreStats, of func(*tidegate.Limit) StoreStats) {
 	m.watched.store.Store(&storeFuncs{total, of})
 }
 
-// WatchQueue shows how many requests wait in queues.
+// WatchQueue exports how many requests wait in queues.
 func (m *Metrics) WatchQueue(waiting func() int64) { m.watched.waiting.Store(&waiting) }
 
-// RulesStatus is how the rules in force came to be.
+// RulesStatus describes the rules in force and their reloads.
 type RulesStatus struct {
 	Reloads, Failed int
 	LoadedAt        time.Time // those in force
@@ -60,16 +60,16 @@ type RulesStatus struct {
 	Layers          []LayerStats
 }
 
-// WatchRules shows how reloads went.
+// WatchRules exports the RulesStatus.
 func (m *Metrics) WatchRules(status func() RulesStatus) { m.watched.rules.Store(&status) }
 
-// WatchCosts shows how often a cost was outside of what its rule allows.
+// WatchCosts exports how often a cost was outside of the min and max of its rule.
 func (m *Metrics) WatchCosts(clamped func(rule string) int64) { m.watched.clamped.Store(&clamped) }
 
-// LogStats is what became of the lines of a log; see logsink.Stats.
+// LogStats count the lines of a log that were lost; see logsink.Stats.
 type LogStats struct{ Dropped, Errors uint64 }
 
-// WatchLogs shows what became of the lines of each log, by its name.
+// WatchLogs exports the LogStats of each log, by its name.
 func (m *Metrics) WatchLogs(stats func() map[string]LogStats) { m.watched.logs.Store(&stats) }
 
 type signalsFunc struct {
@@ -77,7 +77,7 @@ type signalsFunc struct {
 	value func(name string) (float64, bool)
 }
 
-// WatchSignals shows the signals that elastic limits go by, those that have a value.
+// WatchSignals exports the signals of elastic limits and of shedding that have a value.
 func (m *Metrics) WatchSignals(names []string, value func(name string) (float64, bool)) {
 	m.watched.signals.Store(&signalsFunc{names, value})
 }
@@ -175,7 +175,7 @@ func (s *RulesStatus) collect(emit emit) {
 	collectLayers(emit, s.Layers)
 }
 
-// collectLimits shows what is known by the limits of the rules in force.
+// collectLimits exports what is counted by limit, summed up for each rule in force.
 func (w *watched) collectLimits(emit emit) {
 	byRule := make(map[string][]*tidegate.Limit)
 	if limits := w.limits.Load(); limits != nil {

@@ -146,7 +146,7 @@ func (c *compiler) fail(pos Pos, message, hint string) {
 	c.problems.Add(c.written.Problem(pos, diag.Error, message, hint))
 }
 
-// reason is why NewLimit failed, without the name of the limit.
+// reason returns why NewLimit failed, without the name of the limit.
 func reason(err error) string {
 	for {
 		inner := errors.Unwrap(err)

@@ -17,7 +17,7 @@ func (r *Rule) hold(l *tidegate.Limit, t told) {
 	r.told = append(r.told, t)
 }
 
-// termsOf are the terms of a rule. While the store does not answer, an instance goes on counting by
+// termsOf returns the terms of a rule. While the store does not answer, an instance goes on counting by
 // itself, as native rules do by default.
 func termsOf(path string) *tidegate.Terms {
 	return &tidegate.Terms{Rule: path, Handling: tidegate.Handling{OnStoreFailure: tidegate.FailLocal}}

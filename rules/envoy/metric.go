@@ -66,7 +66,7 @@ func (r *Rule) appendMetric(b []byte, entries []Entry) []byte {
 	return b
 }
 
-// metricValue is what stands for the value of entry i.
+// metricValue returns what stands for the value of entry i.
 func (r *Rule) metricValue(i int, value string) string {
 	switch {
 	case r.Override:

@@ -37,7 +37,7 @@ var units = [...]struct {
 // unitNames are the words of `unit`, from short to long.
 var unitNames = []string{"second", "minute", "hour", "day", "week", "month", "year"}
 
-// String is the word of configuration files, for example "minute".
+// String returns the word of configuration files, for example "minute".
 func (u Unit) String() string {
 	if int(u) < len(units) {
 		return units[u].name
@@ -45,7 +45,7 @@ func (u Unit) String() string {
 	return fmt.Sprintf("unit(%d)", uint8(u))
 }
 
-// Period is how long the unit is; 0 for NoUnit and for what is not a unit.
+// Period returns how long the unit is; 0 for NoUnit and for what is not a unit.
 func (u Unit) Period() time.Duration {
 	if int(u) < len(units) {
 		return units[u].period

@@ -104,7 +104,7 @@ func (p *pass) tooSmall(r *rulefile.Rule, t rulefile.Terms) {
 	}
 }
 
-// raise says how to raise the capacity of a limit.
+// raise returns how to raise the capacity of a limit.
 func raise(l *tidegate.Limit) string {
 	if l.Algorithm == tidegate.TokenBucket {
 		return "give it a burst"
@@ -112,8 +112,8 @@ func raise(l *tidegate.Limit) string {
 	return "give it a limit"
 }
 
-// leaseHint says with which burst, rate or period l could be leased, as the first half of a choice;
-// "" if there is none.
+// leaseHint returns the burst, rate or period with which l could be leased, as the first half of a
+// choice; "" if there is none.
 func leaseHint(l *tidegate.Limit, instances int) string {
 	perSecond, need := rulefile.RateOf(l), rulefile.LeaseEach*float64(max(1, instances))
 	if l.Algorithm != tidegate.TokenBucket {

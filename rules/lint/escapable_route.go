@@ -38,7 +38,7 @@ func (p *pass) wayOut(rt *route) *escape {
 	return e
 }
 
-// reasons says how the rules on the route are escaped.
+// reasons returns how the rules on the route are escaped.
 func (e *escape) reasons() string {
 	var all []string
 	for _, m := range e.meetings {

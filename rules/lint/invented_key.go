@@ -53,7 +53,7 @@ func (e *escape) involves(r *rulefile.Rule) bool {
 	return slices.ContainsFunc(e.meetings, func(m meeting) bool { return m.rule == r })
 }
 
-// how says what the caller does to escape r.
+// how returns what the caller does to escape r.
 func (e *escape) how(r *rulefile.Rule) string {
 	i := slices.IndexFunc(e.meetings, func(m meeting) bool { return m.rule == r })
 	return e.meetings[i].why

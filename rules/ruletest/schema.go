@@ -85,7 +85,7 @@ func anInstant() map[string]any {
 }
 func anything() map[string]any { return map[string]any{} }
 
-// aDuration is what [time.ParseDuration] reads.
+// aDuration returns what [time.ParseDuration] reads.
 func aDuration() map[string]any {
 	return map[string]any{"anyOf": []any{
 		map[string]any{"enum": []int{0}},

@@ -53,7 +53,7 @@ func (x *limitIndex) search(l *tidegate.Limit) *compiledLimit {
 	}
 }
 
-// home is where the search for l begins.
+// home returns where the search for l begins.
 func (a *limitArray) home(l *tidegate.Limit) uint64 {
 	return uint64(uintptr(unsafe.Pointer(l))) * 0x9e3779b97f4a7c15 >> a.shift
 }

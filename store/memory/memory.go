@@ -101,7 +101,7 @@ type Stats struct {
 	RefusedFull int64 // requests refused, and charges left out, because their key found no room
 }
 
-// Stats of all tables together.
+// Stats returns the sum over all tables.
 func (s *Store) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,7 +13,7 @@ const (
 // inReach reports whether buckets can be kept at now.
 func inReach(origin, now int64) bool { return uint64(now-origin) <= uint64(originSpan) }
 
-// now is the store's time. The caller owns no slot.
+// now returns the store's time. The caller owns no slot.
 func (s *Store) now() int64 {
 	now := s.clock.now()
 	if !inReach(s.origin.Load(), now) {

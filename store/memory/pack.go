@@ -139,7 +139,7 @@ func (r *records) moveTo(all []entry, to *records) {
 	}
 }
 
-// pagesFor is how many pages the records of all fill, by class.
+// pagesFor returns how many pages the records of all fill, by class.
 func pagesFor(all []entry) (pages [len(classWords)]int, sum int) {
 	for i := range all {
 		if h := all[i].cell.handle(); h != 0 && h.class() != paged {

@@ -242,7 +242,7 @@ func (s *Store) newSibling(t *table, want, chunks int, classes [len(classWords)]
 	return nil
 }
 
-// chunksFor is how many chunks hold n keys with room for an eighth more, as far
+// chunksFor returns how many chunks hold n keys with room for an eighth more, as far
 // as a segment can.
 func (t *table) chunksFor(n int) int {
 	chunks := 0

@@ -259,7 +259,7 @@ func (r *snapshotReader) entry(s *Store, lim *compiledLimit, k keyHash, e algo.E
 	}
 }
 
-// product is a·b for a, b ≥ 0, saturating.
+// product returns a·b for a, b ≥ 0, saturating.
 func product(a, b int64) int64 {
 	if hi, lo := bits.Mul64(uint64(a), uint64(b)); hi == 0 && lo <= math.MaxInt64 {
 		return int64(lo)

@@ -217,7 +217,7 @@ func (s *Store) refuseAll(d *tidegate.Decision, all []charge, checks []tidegate.
 	return true
 }
 
-// refusal is the verdict about a charge that has no room. It reports false if it would change
+// refusal returns the verdict about a charge that has no room. It reports false if it would change
 // the state.
 func (p *charge) refusal(s *Store, now int64, a algo.Ask) (v algo.Verdict, ok bool) {
 	if p.lim.short == shortRuns {

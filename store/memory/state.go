@@ -22,7 +22,7 @@ func (s *Store) take(lim *compiledLimit, c cell, now int64, a algo.Ask) (cell, a
 	}
 }
 
-// fit is how many copies take would grant.
+// fit returns how many copies take would grant.
 func (s *Store) fit(lim *compiledLimit, c cell, now int64, a algo.Ask) int64 {
 	switch lim.kind {
 	case buckets:

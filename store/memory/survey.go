@@ -148,7 +148,7 @@ func (v *survey) tell(f func(key string, left []int64)) {
 	}
 }
 
-// leftOf is what one of the limits would leave for a key.
+// leftOf returns what one of the limits would leave for a key.
 func (v *survey) leftOf(c *copied, i int, now int64) int64 {
 	lim, verdict := v.laws[i], algo.Verdict{}
 	switch {
@@ -176,7 +176,7 @@ func (v *survey) idle(c *copied, i int, now int64) bool {
 	return v.Store.idle(lim, c.cell, now)
 }
 
-// recordOf is a copy of the record that the laws may write.
+// recordOf returns a copy of the record that the laws may write.
 func (v *survey) recordOf(c *copied) *algo.Record {
 	v.record = append(v.record[:0], v.words[c.from:c.to]...)
 	r := new(algo.Record)

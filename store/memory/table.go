@@ -64,7 +64,7 @@ const (
 	tableBytes   = 512 // of a table and its compiled limit, roughly
 )
 
-// maxKeys is how many keys a segment of that many slots may hold.
+// maxKeys returns how many keys a segment of that many slots may hold.
 func maxKeys(slots int) int { return slots * 3 / 4 }
 
 func newTable(id string, k kind, salt uint64, b *budget) *table {
@@ -90,7 +90,7 @@ func (t *table) newSegment(b *budget) *segment {
 	return g
 }
 
-// segmentBytes is what a segment of t takes besides its pages.
+// segmentBytes returns what a segment of t takes besides its pages.
 func (t *table) segmentBytes() int64 {
 	if t.kind.inRecord() {
 		return segmentBytes + recordsBytes
@@ -204,7 +204,7 @@ func (g *segment) find(k keyHash) *slot {
 	return nil
 }
 
-// home is where among n slots a tag belongs.
+// home returns where among n slots a tag belongs.
 func home(tag, n uint64) uint64 { return tag & (1<<32 - 1) * n >> 32 }
 
 // vacant returns the slot for k. The caller holds mu, k is not there, and there is

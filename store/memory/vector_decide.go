@@ -147,7 +147,7 @@ func (v *vector) take(s *Store, p *pendingCheck) (verdict algo.Verdict) {
 	return verdict
 }
 
-// refusal is the verdict of a record that refuses, without counting what is refused.
+// refusal returns the verdict of a record that refuses, without counting what is refused.
 func (p *pendingCheck) refusal(now int64) algo.Verdict {
 	var room entryRoom
 	r := p.lim.record(p.next, &room)

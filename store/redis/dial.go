@@ -65,7 +65,7 @@ func (d *dialer) connect(ctx context.Context, addr string, by *net.Dialer, confi
 	return secure, nil
 }
 
-// handshakeError says what a failed TLS handshake means. A server that does not speak TLS
+// handshakeError explains a failed TLS handshake. A server that does not speak TLS
 // takes it for an unfinished command, and waits for the rest of it.
 func handshakeError(err error) error {
 	var header tls.RecordHeaderError

@@ -25,7 +25,7 @@ func (p *packer) handle(h tidegate.Handle) {
 	*p = binary.LittleEndian.AppendUint64(*p, h[1])
 }
 
-// ticks are two numbers: µs, and the ticks beyond them.
+// ticks appends two numbers: µs, and the ticks beyond them.
 func (p *packer) ticks(t int64) {
 	p.int(t / 1024)
 	p.uint16(uint16(t % 1024))

@@ -18,7 +18,7 @@ type peek struct {
 	some bool
 }
 
-// newPeek is nil for a connection that cannot be looked at.
+// newPeek returns the peek of a connection; nil if it cannot be looked at.
 func newPeek(conn net.Conn) *peek {
 	if secure, ok := conn.(interface{ NetConn() net.Conn }); ok {
 		conn = secure.NetConn()

@@ -57,7 +57,7 @@ var errRegionsApart = errors.New("regions need a single Redis each, or Sentinels
 
 func (s *Store) regionKey(name string) string { return s.prefix + ":regions" + name }
 
-// regionKeys are the keys in which a script notes that it has changed a counter of several regions.
+// regionKeys returns the keys in which a script notes that it has changed a counter of several regions.
 func (s *Store) regionKeys() []string {
 	return []string{s.regionKey(""), s.regionKey(":changed"), s.regionKey(":ends")}
 }

@@ -104,6 +104,6 @@ func (r reply) moved(most int) (i int, n int64, ok bool, err error) {
 	return int(r[1] - 1), r[2], true, nil
 }
 
-// maxMoves is how often a request of that many checks is sent again because counters were
+// maxMoves returns how often a request of that many checks is sent again because counters were
 // found elsewhere, or dates were missing.
 func maxMoves(checks int) int { return maxMisses + 2*checks }

@@ -102,7 +102,7 @@ func (s *Store) openShards(c *Config, shards, was []Config) {
 	s.former = formerOwners(s.topology.current.Load(), s.was)
 }
 
-// shardTopology is the topology of shards, numbered by their names: the order of a list makes
+// shardTopology returns the topology of shards, numbered by their names: the order of a list makes
 // no difference.
 func shardTopology(shards []*endpoint) *topology {
 	t := &topology{until: time.Now().AddDate(100, 0, 0)}

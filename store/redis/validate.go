@@ -10,7 +10,7 @@ import (
 // Every reply is checked against the request: one that the law cannot give is a failed
 // call, not a decision.
 
-// mostTicks is the longest time in any answer of lim, in ticks. The state of a bucket may be
+// mostTicks returns the longest time in any answer of lim, in ticks. The state of a bucket may be
 // one of another limit, which this process need not know: no bucket takes longer than
 // MaxRefill, but for events that are rounded up to ticks; a debt twice that, and a clock
 // set back once more.

@@ -56,7 +56,7 @@ var contestParts = map[string][]string{
 	"settle once":                {"reservations", "sliding_log"},
 }
 
-// duration is how long a contest that repeats itself goes on.
+// duration returns how long a contest that repeats itself goes on.
 func (c *contest) duration() time.Duration {
 	if long() {
 		return 10 * time.Second

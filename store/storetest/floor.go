@@ -9,7 +9,7 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// above is a check that leaves floor events.
+// above returns a check that leaves floor events.
 func above(c tidegate.Check, floor int64) tidegate.Check {
 	c.Floor = floor
 	return c

@@ -117,7 +117,7 @@ func (h *graceHistory) left(l *tidegate.Limit) int64 {
 	return h.s.takeN(1, h.rule.check(l, 0)).Remaining
 }
 
-// want is what is to become of a request now.
+// want returns what is to become of a request now.
 func (h *graceHistory) want() (ok, soft bool) {
 	if h.left(h.rule.ceiling) < h.rule.cost {
 		return false, false

@@ -32,7 +32,7 @@ var kinds = []kind{
 	{"concurrency", tidegate.Spec{Algorithm: tidegate.Concurrency}, time.Hour},
 }
 
-// part is the longest that the oldest events of a kind count on after their period: as long
+// part returns the longest that the oldest events of a kind count on after their period: as long
 // as the part of the window that they are counted in.
 func (k kind) part() time.Duration {
 	if k.spec.Algorithm == tidegate.SlidingWindow && k.spec.Ceiling {
@@ -41,7 +41,7 @@ func (k kind) part() time.Duration {
 	return k.period() / 6
 }
 
-// slow is a limit that lets n through and then nobody for the rest of a test.
+// slow returns a limit that lets n through and then nobody for the rest of a test.
 func (k kind) slow(name string, n int64) *tidegate.Limit {
 	spec := k.spec
 	spec.Name, spec.Events, spec.Period = name+" "+k.name, n, k.slowly
@@ -53,7 +53,7 @@ func (k kind) slow(name string, n int64) *tidegate.Limit {
 	return tidegate.MustLimit(spec)
 }
 
-// brisk is a limit that lets n through a minute (a day, for a quota).
+// brisk returns a limit that lets n through a minute (a day, for a quota).
 func (k kind) brisk(name string, n int64) *tidegate.Limit {
 	spec := k.spec
 	spec.Name, spec.Events, spec.Period = name+" "+k.name, n, minute
@@ -66,7 +66,7 @@ func (k kind) brisk(name string, n int64) *tidegate.Limit {
 	return tidegate.MustLimit(spec)
 }
 
-// period is the time that a brisk limit turns in.
+// period returns the time that a brisk limit turns in.
 func (k kind) period() time.Duration {
 	if k.spec.Algorithm == tidegate.Quota {
 		return 24 * time.Hour
@@ -77,7 +77,7 @@ func (k kind) period() time.Duration {
 // leakyWait is how long a request waits in the line of a leaky bucket.
 const leakyWait = time.Hour
 
-// check is one of limit for key. In a leaky bucket it waits in line, so that
+// check returns a check of limit for key. In a leaky bucket it waits in line, so that
 // its capacity can be used at one instant, like that of the others.
 func check(l *tidegate.Limit, key string, cost int64) tidegate.Check {
 	c := tidegate.Check{Key: key, Limit: l, Cost: cost}
@@ -87,7 +87,7 @@ func check(l *tidegate.Limit, key string, cost int64) tidegate.Check {
 	return c
 }
 
-// advisory is check, asked for advice only.
+// advisory returns a check that is asked for advice only.
 func advisory(l *tidegate.Limit, key string, cost int64) tidegate.Check {
 	c := check(l, key, cost)
 	c.Advisory = true

@@ -67,7 +67,7 @@ var features = []string{
 	"count_rejected", "raw_time", "clock_steps", "misuse", "renewals", "reservations", "resets",
 }
 
-// allParts are the names that Only takes.
+// allParts returns the names that Only takes.
 func allParts() (parts []string) {
 	for _, k := range kinds {
 		parts = append(parts, k.spec.Algorithm.String())
@@ -84,7 +84,7 @@ func (a scope) hasAll(parts []string) bool {
 	return !slices.ContainsFunc(parts, func(p string) bool { return !a.has(p) })
 }
 
-// kinds are the algorithms that the store is held to.
+// kinds returns the algorithms that the store is held to.
 func (a scope) kinds() (some []kind) {
 	for _, k := range kinds {
 		if a.has(k.spec.Algorithm.String()) {

@@ -6,7 +6,7 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// raw is a bucket that keeps the time, whatever limit it is asked under.
+// raw returns a bucket that keeps the time, whatever limit it is asked under.
 func raw(name string, events, burst int64, period time.Duration) *tidegate.Limit {
 	return tidegate.MustLimit(tidegate.Spec{Name: name, Algorithm: tidegate.TokenBucket, RawTime: true, Events: events, Burst: burst, Period: period})
 }

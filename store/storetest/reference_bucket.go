@@ -15,7 +15,7 @@ type bucket struct {
 	limit *tidegate.Limit // whose rate it drains at
 }
 
-// rate of l in events per nanosecond.
+// rate returns the rate of l in events per nanosecond.
 func rate(l *tidegate.Limit) *big.Rat { return big.NewRat(l.Events, int64(l.Period)) }
 
 func whole(n int64) *big.Rat { return new(big.Rat).SetInt64(n) }
@@ -140,7 +140,7 @@ func (b *bucket) giveBack(l *tidegate.Limit, now time.Time, at, cost int64) {
 	b.change(l, left)
 }
 
-// ticks of 1/1024 µs, as in a receipt.
+// ticks returns a time in ticks of 1/1024 µs, as in a receipt.
 func ticks(t time.Time) int64 { return t.UnixNano()/1000*1024 + t.UnixNano()%1000*1024/1000 }
 
 func (b *bucket) force(l *tidegate.Limit, now time.Time, cost int64) {
@@ -151,7 +151,7 @@ func (b *bucket) force(l *tidegate.Limit, now time.Time, cost int64) {
 	}
 }
 
-// drainTime is how long events take to drain, rounded up.
+// drainTime returns how long events take to drain, rounded up.
 func drainTime(l *tidegate.Limit, events *big.Rat) time.Duration {
 	if events.Sign() <= 0 {
 		return 0

@@ -14,7 +14,7 @@ type runs struct {
 	parts int // 0 means a log
 }
 
-// in is l in the parts that t is counted in.
+// in returns l in the parts that t is counted in.
 func (t *runs) in(l *tidegate.Limit, now time.Time) *tidegate.Limit {
 	spec := l.Spec
 	spec.CountRejected = false

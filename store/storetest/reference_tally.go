@@ -19,7 +19,7 @@ type event struct {
 	receipt
 }
 
-// shape says how the parts of a limit count by their age: those younger than
+// shape returns how the parts of a limit count by their age: those younger than
 // whole in full; the one of just that age, if leaving, by how much of it is
 // still in view, or, with ceiling, in full.
 func shape(l *tidegate.Limit) (size, whole int64, leaving bool) {
@@ -36,7 +36,7 @@ func shape(l *tidegate.Limit) (size, whole int64, leaving bool) {
 	return period, 1, false // fixed window, quota
 }
 
-// partAt is the part that holds us, and how far into it us lies.
+// partAt returns the part that holds us, and how far into it us lies.
 func partAt(l *tidegate.Limit, us int64) (part, off int64) {
 	if l.Algorithm == tidegate.Quota {
 		return calendarPart(l, us), 0
@@ -102,7 +102,7 @@ func (t *tally) settle(l *tidegate.Limit, us int64) {
 	}
 }
 
-// usedAt is what counts at us.
+// usedAt returns what counts at us.
 func (t *tally) usedAt(l *tidegate.Limit, us int64) (used int64) {
 	size, whole, leaving := shape(l)
 	part, off := partAt(l, us)
@@ -135,7 +135,7 @@ func (t *tally) goneAt(l *tidegate.Limit, us int64) bool {
 	return age > whole || age == whole && !leaving
 }
 
-// when is how long after now ok first holds; what holds once holds for ever
+// when returns how long after now ok first holds; what holds once holds for ever
 // after, so the microsecond can be searched for.
 func when(l *tidegate.Limit, now time.Time, ok func(us int64) bool) time.Duration {
 	longest := 3 * l.Period

@@ -40,7 +40,7 @@ func (r *reference) verdictLocked(checks []tidegate.Check, now time.Time) tidega
 	return worst
 }
 
-// sameCounter is the sum of what the enforcing checks want of c's counter.
+// sameCounter returns the sum of what the enforcing checks want of c's counter.
 func sameCounter(checks []tidegate.Check, c *tidegate.Check) (sum int64) {
 	for i := range checks {
 		o := &checks[i]
@@ -74,7 +74,7 @@ func (r *reference) chargeLocked(checks []tidegate.Check, now time.Time, name re
 	return charged
 }
 
-// stateLocked is what an admitted request is told: how things stand afterwards.
+// stateLocked returns what an admitted request is told: how things stand afterwards.
 func (r *reference) stateLocked(checks []tidegate.Check, now time.Time) (d tidegate.Decision) {
 	for i := range checks {
 		c := &checks[i]

@@ -89,7 +89,7 @@ func (r *rollout) bucket() bool {
 	return r.kind.spec.Algorithm == tidegate.TokenBucket || r.kind.spec.Algorithm == tidegate.LeakyBucket
 }
 
-// version is a limit of random numbers; those of a log may be counted in parts as well,
+// version returns a limit of random numbers; those of a log may be counted in parts as well,
 // and leave the window whole.
 func (r *rollout) version() *tidegate.Limit {
 	spec := r.kind.brisk(r.name, 1+r.rand.Int64N(5+35*r.rand.Int64N(2))).Spec

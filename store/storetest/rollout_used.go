@@ -8,7 +8,7 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// used is how many events all versions together count now, by the definition of the
+// used returns how many events all versions together count now, by the definition of the
 // algorithm; -1 where only bounds are known: of buckets, whose versions drain at paces of
 // their own, of logs that are read in parts, and after the clock was set back.
 func (r *rollout) used() int64 {
@@ -53,12 +53,12 @@ func (r *rollout) used() int64 {
 	return r.held()
 }
 
-// weighed is what counts of a span of which some has left the window.
+// weighed returns what counts of a span of which some has left the window.
 func weighed(count int64, gone, span time.Duration) int64 {
 	return count * int64(span-gone) / int64(span)
 }
 
-// held is how many slots are in use.
+// held returns how many slots are in use.
 func (r *rollout) held() (sum int64) {
 	for _, a := range r.admitted {
 		if a.ends.After(r.clock.now()) {

@@ -7,7 +7,7 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// show is a Decision as it is best read in a failure.
+// show returns a Decision as it is best read in a failure.
 func show(d tidegate.Decision) string {
 	var b strings.Builder
 	switch {

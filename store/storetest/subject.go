@@ -55,7 +55,7 @@ func (s *subject) admit(checks ...tidegate.Check) tidegate.Decision {
 	return d
 }
 
-// admitTimes is admit, many times over.
+// admitTimes calls admit many times.
 func (s *subject) admitTimes(times int, checks ...tidegate.Check) (last tidegate.Decision) {
 	s.Helper()
 	for range times {

@@ -57,7 +57,7 @@ func parseSpan(s string) (*time.Duration, error) {
 	return &d, err
 }
 
-// compare says in what a decision differs from what was expected. The numbers
+// compare returns in what a decision differs from what was expected. The numbers
 // are compared only if they are those of the last of several requests.
 func (e *expectation) compare(d tidegate.Decision, last bool) error {
 	verdict := "no"

@@ -19,11 +19,11 @@ func (s *subject) wantWaits(c tidegate.Check, waits ...time.Duration) (last tide
 	return last
 }
 
-// turnAfter is how long after the receipt of a request that waits its turn comes, in
+// turnAfter returns how long after the receipt of a request that waits its turn comes, in
 // ticks.
 func turnAfter(wait time.Duration) int64 { return int64(wait)/1000*1024 + int64(wait)%1000*1024/1000 }
 
-// after is r with an instant so many ticks later.
+// after returns r with an instant so many ticks later.
 func after(r tidegate.Receipt, ticks int64) tidegate.Receipt {
 	r.At += ticks
 	return r

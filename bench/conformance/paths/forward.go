@@ -62,7 +62,7 @@ func stripped(targets []string) []string {
 	return got
 }
 
-// normalized is a target by RFC 3986, 6.2.2, as Traefik writes it: letters are not escaped,
+// normalized returns a target by RFC 3986, 6.2.2, as Traefik writes it: letters are not escaped,
 // escapes are in upper case, dots are resolved and slashes merged.
 func normalized(u *url.URL) string {
 	escaped := regexp.MustCompile("%..").ReplaceAllStringFunc(u.EscapedPath(), func(escape string) string {

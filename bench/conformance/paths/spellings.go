@@ -52,7 +52,7 @@ func names(route string) []string {
 // random is how many spellings are drawn besides those of the lists.
 const random = 500
 
-// spellings are the request targets that the servers are asked for, always the same.
+// spellings returns the request targets that the servers are asked for, always the same.
 func spellings() []string {
 	var all []string
 	for _, route := range routes {

@@ -34,7 +34,7 @@ func StartRedis(ctx context.Context, dir, address string, args ...string) (*Serv
 	return s, nil
 }
 
-// RedisVersion is the name and the version of redis-server.
+// RedisVersion returns the name and the version of redis-server.
 func RedisVersion(ctx context.Context) string {
 	out, _ := exec.CommandContext(ctx, "redis-server", "--version").Output() // Redis server v=7.0.15 sha=…
 	if fields := strings.Fields(string(out)); len(fields) > 2 {

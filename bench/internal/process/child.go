@@ -48,7 +48,7 @@ func EndWithParent() {
 	}()
 }
 
-// Answer is what a child calls to reply to Ask.
+// Answer replies to Ask. A child calls it.
 func Answer(v any) error {
 	return json.NewEncoder(os.Stdout).Encode(v)
 }

@@ -6,7 +6,7 @@ import (
 	"unsafe"
 )
 
-// CPUTime is how long the calling thread has been running; a caller that wants
+// CPUTime returns how long the calling thread has been running; a caller that wants
 // differences locks itself to its thread. Unlike the wall clock it stands still
 // while a neighbour has the core.
 func CPUTime() time.Duration {

@@ -6,5 +6,5 @@ import "time"
 
 var start = time.Now()
 
-// CPUTime is the wall clock where there is no better one.
+// CPUTime returns the wall clock where there is no better one.
 func CPUTime() time.Duration { return time.Since(start) }

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// SettledRSS is the resident memory, in bytes, after everything that is not
+// SettledRSS returns the resident memory, in bytes, after everything that is not
 // referenced has been given back to the system.
 func SettledRSS() (int64, error) {
 	runtime.GC()
@@ -19,10 +19,10 @@ func SettledRSS() (int64, error) {
 	return RSS()
 }
 
-// RSS is the resident memory of this process in bytes.
+// RSS returns the resident memory of this process in bytes.
 func RSS() (int64, error) { return statusField("VmRSS") }
 
-// PeakRSS is the most that RSS has been.
+// PeakRSS returns the most that RSS has been.
 func PeakRSS() (int64, error) { return statusField("VmHWM") }
 
 func statusField(name string) (int64, error) {

@@ -12,7 +12,7 @@ import (
 // that Go runs on.
 const tick = 10 * time.Millisecond
 
-// TreeTime is what a process and its children that live have taken of the cores:
+// TreeTime returns what a process and its children that live have taken of the cores:
 // the work of nginx is done by its children.
 func TreeTime(pid int) (time.Duration, error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))

@@ -69,7 +69,7 @@ func since(look func() (stolen, all int64)) func() float64 {
 	}
 }
 
-// stolenTime is what other machines have taken of the cores, none where that is not known.
+// stolenTime returns what other machines have taken of the cores, none where that is not known.
 func stolenTime() (stolen, all int64) {
 	c, err := coreTime()
 	if err != nil {

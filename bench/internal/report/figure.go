@@ -35,7 +35,7 @@ func Thousands(n int64) string {
 	return s
 }
 
-// thisMachine is the processor, its cores and the Go that compiled the rig.
+// thisMachine returns the processor, its cores and the Go that compiled the rig.
 func thisMachine() string {
 	cpu := runtime.GOARCH
 	if info, err := os.ReadFile("/proc/cpuinfo"); err == nil {

@@ -141,7 +141,7 @@ func (n *Node) Close() error {
 // somebody else. While the backend is away, refusals under the same limit still hold.
 func (n *Node) Forget() { n.deny.forget() }
 
-// now is the time since the Node was made, by the monotonic clock.
+// now returns the time since the Node was made, by the monotonic clock.
 func (n *Node) now() time.Duration { return time.Since(n.start) }
 
 // wall converts now, as of Node.now, to the wall clock, Skew included.

@@ -12,7 +12,7 @@ import (
 	"tidegate.dev/tidegate/internal/chain"
 )
 
-// gossip is a roll that remembers what it was told, and when.
+// gossip is a list that remembers what it was told, and when.
 type gossip struct {
 	paper
 	mu    sync.Mutex

@@ -170,7 +170,7 @@ func (l *load) sharesHold(log []admission, at time.Duration) (allowed float64, h
 	return allowed + float64(len(r.places)), held
 }
 
-// RandomRegions is the Scenario of a seed in which three regions with so many nodes share a limit: at any
+// RandomRegions returns the Scenario of a seed in which three regions with so many nodes share a limit: at any
 // distance, by any algorithm; regions are cut off, lose their data, and whoever tells the others ends.
 func RandomRegions(seed uint64, nodes int) Scenario {
 	r := &dice{rand.New(rand.NewPCG(seed, 0x726567696f6e73))}

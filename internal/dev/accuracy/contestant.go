@@ -21,8 +21,8 @@ type contestant struct {
 	spec  tidegate.Spec
 }
 
-// contestants are those that answer at once. leaky_bucket makes wait instead
-// of refusing, concurrency counts no events, and quota is a fixed window.
+// contestants returns the algorithms that answer at once. leaky_bucket makes requests wait instead of
+// refusing them, concurrency counts no events, and quota is a fixed window.
 func contestants() []contestant {
 	parts := func(n int, ceiling bool) tidegate.Spec {
 		return tidegate.Spec{Algorithm: tidegate.SubWindows, Parts: n, Ceiling: ceiling}

@@ -7,7 +7,7 @@ type history struct {
 	oldest int // index of the first stamp still in the window
 }
 
-// inWindow is how many were admitted in (us-window, us].
+// inWindow returns how many were admitted in (us-window, us].
 func (h *history) inWindow(us int64) int64 {
 	for h.oldest < len(h.stamps) && h.stamps[h.oldest] <= us-window {
 		h.oldest++
@@ -72,7 +72,7 @@ func (s *score) add(other score) {
 	s.most = max(s.most, other.most)
 }
 
-// exact is how many of one client's requests an exact log admits.
+// exact returns how many of one client's requests an exact log admits.
 func exact(h *history, requests []int64) (admitted int64) {
 	h.reset()
 	for _, us := range requests {

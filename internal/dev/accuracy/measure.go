@@ -116,7 +116,7 @@ func (w *worker) run(s shape, j job) result {
 	return r
 }
 
-// share is a/b, and 0 of nothing.
+// share returns a/b; 0 if b is 0.
 func share(a, b int64) float64 {
 	if b == 0 {
 		return 0

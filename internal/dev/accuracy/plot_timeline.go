@@ -67,7 +67,7 @@ func (s *svg) area(f frame, points []point) {
 	s.line(f.left, f.y(events), f.left+f.width, f.y(events), calmLine, "")
 }
 
-// steps is the path of the counts, held between low and high.
+// steps returns the path of the counts, held between low and high.
 func (f frame) steps(points []point, low, high float64) string {
 	var b strings.Builder
 	last := -1.0
@@ -88,7 +88,7 @@ func (f frame) steps(points []point, low, high float64) string {
 	return b.String()
 }
 
-// closed is the area between low and the counts, up to high.
+// closed returns the area between low and the counts, up to high.
 func (f frame) closed(points []point, low, high float64) string {
 	return fmt.Sprintf("%sV%.5gH%.5gZ", f.steps(points, low, high), f.y(low), f.x(points[0].second))
 }

@@ -73,7 +73,7 @@ func percentShort(n, of int64) string {
 	}
 }
 
-// report is the tables, in markdown that is aligned to be read as it is.
+// report returns the tables, in markdown that is aligned to be read as it is.
 func report(cs []contestant, results []result) string {
 	var b strings.Builder
 	rows := [][]string{{"traffic", "what it is", "requests", "refused by an exact log"}}

@@ -96,7 +96,7 @@ func (t *traffic) diurnal(to, rate float64) {
 	}
 }
 
-// sorted is the requests in order of time.
+// sorted returns the requests in order of time.
 func (t *traffic) sorted() []int64 {
 	slices.Sort(t.requests)
 	return t.requests

@@ -59,7 +59,7 @@ func within(t *testing.T) context.Context {
 	return ctx
 }
 
-// bundle is a rule set whose rule is called so.
+// bundle returns a rule set whose rule is called so.
 func bundle(name string) *source.Bundle {
 	return &source.Bundle{
 		Edition: source.Edition{Hash: "hash of " + name, Author: "Ann <ann@example.com>", Reason: "because of\n" + name},
@@ -67,7 +67,7 @@ func bundle(name string) *source.Bundle {
 	}
 }
 
-// head is the newest revision, "" if there is none.
+// head returns the newest revision, "" if there is none.
 func head(t *testing.T, a source.Archive) string {
 	t.Helper()
 	all, err := a.History(within(t))

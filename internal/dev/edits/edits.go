@@ -128,7 +128,7 @@ func (p *play) edit(n *node, v *version) {
 	}
 }
 
-// any is a new version, or one that was in force before: a rollback.
+// any returns a new version, or one that was in force before: a rollback.
 func (p *play) any() *version {
 	if len(p.old) > 0 && p.rand.IntN(3) == 0 {
 		return p.old[p.rand.IntN(len(p.old))]

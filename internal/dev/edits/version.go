@@ -71,7 +71,7 @@ func (p *play) like(v *version) *version {
 // plain reports whether the version says the same in every algorithm.
 func (v *version) plain() bool { return v.free.burst == v.free.events && v.pro.burst == v.pro.events }
 
-// rounding is for how much longer what was used may hold in another resolution.
+// rounding returns how much longer used events may count in another resolution.
 func (v *version) rounding(other *version) time.Duration {
 	if v.algorithm == tidegate.SlidingLog || other.algorithm == tidegate.SlidingLog {
 		return period / 6
@@ -89,7 +89,7 @@ func (t tier) text(a tidegate.Algorithm) string {
 	return fmt.Sprintf("{ rate: %d/minute, algorithm: %s }", t.events, a)
 }
 
-// file is the rule file.
+// file returns the rule file.
 func (v *version) file(rule string) string {
 	free, pro := v.free.text(v.algorithm), v.pro.text(v.algorithm)
 	if v.hourly > 0 {

@@ -86,7 +86,7 @@ func (h *history) ask(all *outcomes) {
 	}
 }
 
-// show is what a caller is told.
+// show returns what a caller is told.
 func show(d tidegate.Decision) string {
 	return fmt.Sprintf("admitted %t, soft %t, never %t, after %s, %d left, err %v", d.OK, d.Soft, d.Never, d.RetryAfter, d.Remaining, d.Err)
 }

@@ -26,7 +26,7 @@ func Parse(src []byte) *Document {
 	return &Document{root.Plain(text).(map[string]any)}
 }
 
-// text is a scalar as it is written. Where nothing is, it is described as anything.
+// text returns a scalar as it is written. Where nothing is, it is described as anything.
 func text(n *yamltree.Node) any {
 	if n.Kind == yamltree.Null {
 		return map[string]any{}
@@ -52,7 +52,7 @@ func (d *Document) at(v any, names ...string) map[string]any {
 	return d.at(m[names[0]], names[1:]...)
 }
 
-// holds says where a value breaks a schema; "" if it does not.
+// holds returns where a value breaks a schema; "" if it does not.
 func (d *Document) holds(schema map[string]any, v any, where string) string {
 	for word := range schema {
 		switch word {
@@ -89,7 +89,7 @@ func (d *Document) holds(schema map[string]any, v any, where string) string {
 	return ""
 }
 
-// holdsOne says why a value does not fit exactly one of the options.
+// holdsOne returns why a value does not fit exactly one of the options.
 func (d *Document) holdsOne(options []any, v any, where string) string {
 	var fits []int
 	var whys []string
@@ -195,7 +195,7 @@ func isA(name string, v any) bool {
 	return false
 }
 
-// Breaks says where an answer to a request for a path is not as the file describes it; "" if
+// Breaks returns where an answer to a request for a path is not as the file describes it; "" if
 // it is.
 func (d *Document) Breaks(method, path string, w *httptest.ResponseRecorder) string {
 	if method == http.MethodHead {

@@ -96,7 +96,7 @@ func (table Table) Escapes(target string, held []string, ignoreCase bool) (escap
 	return escapes, known
 }
 
-// Escaped says how a request that a server takes for a route escaped the [Rules], if it
+// Escaped returns how a request that a server takes for a route escaped the [Rules], if it
 // was held to those that are named and passed on; "" means that it did not.
 func Escaped(route string, held []string) string {
 	switch {

@@ -46,7 +46,7 @@ var (
 	yamlFloat = regexp.MustCompile(`^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$`)
 )
 
-// asEditorsRead is a scalar, or nothing, as YAML 1.2 has it, in which 5 is a number and true a bool.
+// asEditorsRead returns a scalar, or nothing, as YAML 1.2 has it, in which 5 is a number and true a bool.
 func asEditorsRead(n *yamltree.Node) any {
 	switch v := n.Value; {
 	case n.Kind == yamltree.Null:

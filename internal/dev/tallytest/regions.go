@@ -57,7 +57,7 @@ func places(t *testing.T, open func(t *testing.T) Store, names ...string) (all [
 	return all
 }
 
-// tallies is what an instance of the region says.
+// tallies returns what an instance of the region says.
 func (p *place) tallies(instance, number uint64, counts ...int64) chain.Tally {
 	one := p.tally(instance, number, counts...)
 	one.Limit, one.Region = regional, chain.RegionNumber(p.name)

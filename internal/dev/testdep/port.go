@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// FreePort is a port of 127.0.0.1 that nobody listens on. Until the test ends no other test gets
+// FreePort returns a port of 127.0.0.1 that nobody listens on. Until the test ends no other test gets
 // it, also in another process and while nobody listens on it.
 func FreePort(t testing.TB) string {
 	t.Helper()

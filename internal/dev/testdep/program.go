@@ -83,7 +83,7 @@ func (l *Output) Write(p []byte) (int, error) {
 	return l.b.Write(p)
 }
 
-// String is all that was written so far.
+// String returns all that was written so far.
 func (l *Output) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 // dieWithParent makes a child end when its parent does, however that ends.
 func dieWithParent() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }
 
-// queued is how long the server has been ready to run and waited for a processor, in all.
+// queued returns how long the server has been ready to run and waited for a processor, in all.
 // It is 0 where the kernel does not count that, and while the server does not run.
 func (r *RedisServer) queued() time.Duration {
 	r.mu.Lock()

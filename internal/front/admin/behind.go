@@ -85,7 +85,7 @@ func numberOf(revision string) (uint64, bool) {
 	return n, err == nil
 }
 
-// behind says why an instance does not run the newest revision of a layer, or may not.
+// behind returns why an instance does not run the newest revision of a layer, or may not.
 func behind(l *Layer, newest *Newest, now time.Time) (why []string) {
 	if l.Refused != nil {
 		why = append(why, fmt.Sprintf("it refuses %s of %s and goes on with %s", revisionText(l.Refused.Revision), l.Name, revisionText(l.Revision)))
@@ -105,7 +105,7 @@ func behind(l *Layer, newest *Newest, now time.Time) (why []string) {
 	return why
 }
 
-// lagging says which followers of the answering instance do not apply its rules.
+// lagging returns which followers of the answering instance do not apply its rules.
 func lagging(all []InForce) {
 	at := slices.IndexFunc(all, func(one InForce) bool { return one.Self })
 	for i := range all {

@@ -95,7 +95,7 @@ func (f *finder) look(e rules.Explanation, rule string) {
 	}
 }
 
-// whyNot says why a rule has no counter in question; "" if it has. A rule that was not named must
+// whyNot returns why a rule has no counter in question; "" if it has. A rule that was not named must
 // count by a named identity: a question about user 42 is not about the limit that all share. And
 // all identities that it counts by must be known, otherwise the counter would be that of callers
 // without them.

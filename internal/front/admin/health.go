@@ -58,7 +58,8 @@ func (s *server) alive(*http.Request) (any, error) {
 	return is, nil
 }
 
-// sourceWarnings are about the sources of rules. They do not name them, since anybody may ask.
+// sourceWarnings returns warnings about the sources of rules. They do not name the sources, since anybody
+// may ask.
 func (s *server) sourceWarnings() (all []string) {
 	if s.Rules == nil {
 		return nil
@@ -80,7 +81,8 @@ func (s *server) sourceWarnings() (all []string) {
 	return all
 }
 
-// trustWarnings are about keys that could not be read or fetched; the previous ones stay in use.
+// trustWarnings returns warnings about keys that could not be read or fetched; the previous ones stay in
+// use.
 func (s *server) trustWarnings() (all []string) {
 	if s.Rules == nil {
 		return nil

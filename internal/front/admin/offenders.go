@@ -69,7 +69,7 @@ func (s *server) ruleExists(name string) error {
 	return noRule(set, name)
 }
 
-// noRule is the error about a rule that does not exist.
+// noRule returns the error about a rule that does not exist.
 func noRule(set *rules.Set, name string) error {
 	hint := ""
 	if near := diag.Nearest(name, set.Rules()); near != "" {

@@ -13,7 +13,8 @@ import (
 type tally struct {
 	carried *rules.Carried
 	asked   []tidegate.Check
-	// was and now are indexes into asked, by version; -1 for a limit that never refuses.
+	// was and now have, for each version of the limit, the index in asked of the check as it is and as it
+	// would be; -1 for a limit that never refuses.
 	was, now []int
 
 	live, refused, atLeast, atMost, freed int64
@@ -54,7 +55,7 @@ func (t *tally) split() bool {
 	})
 }
 
-// add counts a key; left is what each check leaves for it.
+// add counts a key. left has, for each check in asked, how much it leaves for the key.
 func (t *tally) add(key string, left []int64) {
 	refuses := func(i int) bool { return i >= 0 && left[i] == 0 }
 	any, all, before, freed := false, true, true, true
@@ -85,7 +86,7 @@ func (t *tally) add(key string, left []int64) {
 	}
 }
 
-// name keeps the keys with the least room.
+// name adds a key to the names, of which the ones with the least left are kept.
 func (t *tally) name(k namedKey) {
 	t.names = append(t.names, k)
 	if len(t.names) < 4*maxPlanNames {

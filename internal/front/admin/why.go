@@ -119,7 +119,7 @@ func (s *server) refusalOf(is *slip.Slip) RefusalOf {
 	return r
 }
 
-// text says what happened in a sentence.
+// text returns a sentence that says what happened.
 func (r *RefusalOf) text() string {
 	who := cmp.Or(whoText(r.Subject), "A request")
 	by := "by no rule"

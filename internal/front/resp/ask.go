@@ -70,7 +70,7 @@ func (c *conn) acquire(args [][]byte) {
 	c.ask(args, open, "No rule with concurrency applies, so there is no slot to hold.")
 }
 
-// checkMany is TG.MCHECK. All requests are read before one is charged: nothing is if one of
+// checkMany implements TG.MCHECK. All requests are read before one is charged: nothing is if one of
 // them is not understood.
 func (c *conn) checkMany(args [][]byte) {
 	n := 0
@@ -130,7 +130,7 @@ func (c *conn) answer(a *desk.Answer, word, reason string) {
 	}
 }
 
-// usage is TG.USAGE: an array of limits, each in pairs.
+// usage implements TG.USAGE: an array of limits, each in pairs.
 func (c *conn) usage(args [][]byte) {
 	if _, wrong := c.readRequest(args[1:], false); wrong != "" {
 		c.error(wrong)

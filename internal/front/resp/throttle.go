@@ -8,7 +8,7 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// throttle is CL.THROTTLE key max_burst count period [quantity]. It answers five integers
+// throttle implements CL.THROTTLE key max_burst count period [quantity]. It answers five integers
 // as redis-cell does: 0 or 1 for limited, the limit, what remains, in how many seconds to
 // try again (-1: allowed, or it will never fit), and when all is regained.
 func (c *conn) throttle(args [][]byte) {
@@ -197,7 +197,7 @@ func (c *conn) keyOf(key []byte) string {
 // anyRate is for what is the same under every triple.
 var anyRate = triple{0, 1, 1}
 
-// del is DEL key [key ...]. It answers how many of the keys had something to forget.
+// del implements DEL key [key ...]. It answers how many of the keys had something to forget.
 func (c *conn) del(args [][]byte) {
 	store, ok := c.srv.o.Store.(tidegate.Resetter)
 	if !ok {

@@ -7,7 +7,7 @@ import (
 	"tidegate.dev/tidegate/internal/front/desk"
 )
 
-// settle is TG.SETTLE ticket [STATUS status] [COST cost].
+// settle implements TG.SETTLE ticket [STATUS status] [COST cost].
 func (c *conn) settle(args [][]byte) {
 	var o tidegate.Outcome
 	var seen once

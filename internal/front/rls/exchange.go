@@ -34,8 +34,8 @@ func (x *exchange) release() {
 	x.server.exchanges.Put(x)
 }
 
-// serviceDesc is the generated description of the service, with a handler that takes and
-// returns an exchange.
+// serviceDesc returns the generated description of the service, with a handler that takes and returns
+// an exchange.
 func (s *Server) serviceDesc() *grpc.ServiceDesc {
 	desc := pb.RateLimitService_ServiceDesc
 	desc.Methods = []grpc.MethodDesc{{MethodName: "ShouldRateLimit", Handler: s.handle}}

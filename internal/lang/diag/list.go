@@ -38,7 +38,7 @@ func (l List) Err() error {
 	return l
 }
 
-// Error is what [List.Write] writes, without color.
+// Error returns what [List.Write] writes, without color.
 func (l List) Error() string { return strings.TrimSuffix(string(l.render(false)), "\n") }
 
 // MarshalJSON writes an array, [] when nothing is wrong.

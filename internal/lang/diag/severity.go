@@ -2,7 +2,7 @@ package diag
 
 import "fmt"
 
-// String is the word that operators read, and that JSON has.
+// String returns the word that operators read, and that JSON has.
 func (s Severity) String() string {
 	if s == Warning {
 		return "warning"

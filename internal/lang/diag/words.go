@@ -22,7 +22,7 @@ func Quote(text string) string {
 	return "`" + text + "`"
 }
 
-// Choice is "`a`, `b` or `c`".
+// Choice returns words as in "`a`, `b` or `c`".
 func Choice(words []string) string {
 	quoted := make([]string, len(words))
 	for i, w := range words {

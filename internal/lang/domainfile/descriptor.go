@@ -111,7 +111,7 @@ func (r *reader) pathTo(path []*Descriptor, d *Descriptor) string {
 	return Path(r.domain.Name.Text, append(slices.Clone(path), d)...)
 }
 
-// Path is the metric key of envoyproxy/ratelimit for a descriptor, by which people know it.
+// Path returns the metric key of envoyproxy/ratelimit for a descriptor, by which people know it.
 func Path(domain string, path ...*Descriptor) string {
 	var b strings.Builder
 	b.WriteString(domain)

@@ -16,7 +16,7 @@ func (r *reader) metadata(f yamltree.Field) map[string]any {
 	return m
 }
 
-// inJSON is a scalar, or nothing, as JSON would have it.
+// inJSON returns a scalar, or nothing, as JSON would have it.
 func inJSON(n *yamltree.Node) any {
 	if nothing(n) {
 		return nil

@@ -165,7 +165,7 @@ func (r *reader) fitting(o object, own *Own) {
 	}
 }
 
-// FittingHint says which algorithms can be shared so.
+// FittingHint returns which algorithms can be shared so.
 func FittingHint(c tidegate.Consistency) string {
 	if c == tidegate.Eventual {
 		return "write `algorithm: sub_windows` or `algorithm: fixed_window`, or remove `consistency`"

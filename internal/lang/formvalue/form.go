@@ -105,7 +105,7 @@ func (f Form) Sole(path string) (text string, ok bool) {
 	return text, ok
 }
 
-// bracketed is a.b.c as a[b][c].
+// bracketed returns a.b.c as a[b][c].
 func bracketed(path string) string {
 	first, rest, nested := strings.Cut(path, ".")
 	if !nested {

@@ -46,7 +46,7 @@ func skipSpace(s string) string {
 	return s
 }
 
-// valueEnd is the length of the value that s starts with.
+// valueEnd returns the length of the value that s starts with.
 func valueEnd(s string) int {
 	if s == "" {
 		return 0
@@ -81,7 +81,7 @@ func nestEnd(s string) int {
 	return len(s)
 }
 
-// stringEnd is the length of the quoted string that s starts with.
+// stringEnd returns the length of the quoted string that s starts with.
 func stringEnd(s string) int {
 	for i := 1; ; {
 		quote := strings.IndexByte(s[i:], '"')

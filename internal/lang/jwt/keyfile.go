@@ -88,7 +88,7 @@ func isDER(b []byte) bool {
 	return pkix == nil || pkcs1 == nil || cert == nil
 }
 
-// secret is the text without the line end that editors and echo leave, if the
+// secret returns the text without the line end that editors and echo leave, if the
 // rest shows that it is text.
 func secret(text []byte) []byte {
 	line := bytes.TrimSuffix(bytes.TrimSuffix(text, []byte("\n")), []byte("\r"))

@@ -65,7 +65,7 @@ func (p *payload) date(name string) (*gojwt.NumericDate, error) {
 	return gojwt.NewNumericDate(time.Unix(int64(seconds), 0)), nil
 }
 
-// until is until when it may be remembered that p is valid.
+// until returns until when it may be remembered that p is valid.
 func (p *payload) until(now time.Time) time.Time {
 	until := now.Add(maxAge)
 	if exp, err := p.date("exp"); err == nil && exp != nil && exp.Add(leeway).Before(until) {

@@ -28,7 +28,7 @@ var reasonTexts = [reasons]string{
 	"ok", "too_long", "malformed", "unknown_key", "bad_signature", "expired", "not_yet_valid", "wrong_issuer", "wrong_audience", "invalid",
 }
 
-// String is a word for metrics.
+// String returns a word for metrics.
 func (r Reason) String() string { return reasonTexts[r] }
 
 // Reasons returns all but Valid.

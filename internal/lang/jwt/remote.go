@@ -212,7 +212,7 @@ func (r *remote) takeLocked(got fetched, err error) {
 	r.due.Store(now.Add(next).UnixNano())
 }
 
-// backoff is how long to wait after a failure: a second, and twice as long after each
+// backoff returns how long to wait after a failure: a second, and twice as long after each
 // further one, with jitter so that a fleet does not come back all at once.
 func (r *remote) backoff(err error) time.Duration {
 	d := min(time.Second<<min(r.inRow-1, 10), maxBackoff)

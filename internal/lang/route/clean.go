@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// clean is path.Clean of a path below the root, without a slash at the end. It
+// clean returns path.Clean of a path below the root, without a slash at the end. It
 // allocates only if there is something to clean.
 func clean(p string) string {
 	if !strings.HasPrefix(p, "/") {
@@ -79,7 +79,7 @@ func decodeAgain(s string) string {
 	return b.String()
 }
 
-// unhex is above 15 for what is no digit.
+// unhex returns the value of a hex digit; above 15 for anything else.
 func unhex(c byte) byte {
 	switch {
 	case '0' <= c && c <= '9':

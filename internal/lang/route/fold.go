@@ -17,7 +17,7 @@ func Fold(s string) string {
 	return s
 }
 
-// foldRune is the lower case of the smallest letter that r may stand for.
+// foldRune returns the lower case of the smallest letter that r may stand for.
 func foldRune(r rune) rune {
 	least := r
 	for next := unicode.SimpleFold(r); next != r; next = unicode.SimpleFold(next) {

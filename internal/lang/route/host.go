@@ -50,7 +50,7 @@ func withoutPort(host string) string {
 	return name
 }
 
-// patternHost is the spelling of a host in a [Pattern].
+// patternHost returns the spelling of a host in a [Pattern].
 func patternHost(host string) string {
 	name := string(hostKey(nil, host))
 	if strings.HasPrefix(host, "[") {

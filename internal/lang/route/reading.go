@@ -10,7 +10,7 @@ type Reading struct{ text, shape string }
 // asterisk is how "*" is read: no segment, and not the root either.
 var asterisk = Reading{"*", "*"}
 
-// Path is the path as it is read, decoded and cleaned, without a slash at the end.
+// Path returns the path as it is read, decoded and cleaned, without a slash at the end.
 func (r *Reading) Path() string {
 	if r.text == "" {
 		return "/"
@@ -18,7 +18,7 @@ func (r *Reading) Path() string {
 	return r.text
 }
 
-// end is where the segment that begins with the slash at i ends.
+// end returns where the segment that begins with the slash at i ends.
 func (r *Reading) end(i int) int {
 	if n := strings.IndexByte(r.shape[i+1:], '/'); n >= 0 {
 		return i + 1 + n

@@ -8,8 +8,8 @@ import (
 	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
-// effect is whether the change of a field lets callers do less or more. No limits are as good as
-// unlimited.
+// effect returns the word for whether the change of a field lets callers do less or more. No limits are
+// as good as unlimited.
 func effect(was, now field) string {
 	if was.limits != nil || now.limits != nil {
 		before, after := all(was.limits), all(now.limits)
@@ -83,7 +83,7 @@ func rate(a, b *rulefile.Limit) int {
 	return cmp.Or(cmp.Compare(ah, bh), cmp.Compare(al, bl))
 }
 
-// capacity is what may pass at once.
+// capacity returns what may pass at once.
 func capacity(l *rulefile.Limit) int64 {
 	made, err := tidegate.NewLimit(l.Spec)
 	if err != nil {

@@ -69,7 +69,7 @@ func with(all []field, f field) []field {
 	return append(all, f)
 }
 
-// ruleText is the text of a field; "" if that is the default.
+// ruleText returns the text of a field; "" if that is the default.
 func ruleText(name string, v reflect.Value) string {
 	switch x := v.Interface().(type) {
 	case rulefile.Missing:
@@ -209,7 +209,7 @@ func valuesChange(was, now map[string]bool) string {
 	return strings.Join(told, ", ")
 }
 
-// settings are what a file says once for all rules. Defaults of rules are told by the rules
+// settings returns what a file says once for all rules. Defaults of rules are told by the rules
 // that have them.
 func settings(f *rulefile.File) (all []field) {
 	if f.Respond != nil {

@@ -11,7 +11,7 @@ import (
 	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
-// text is a value of a rule file in words. Values that mean the same have the same text, and
+// text returns the text of a value of a rule file. Values that mean the same have the same text, and
 // others have another one: whatever is not known here is written field by field.
 func text(v any) string { return valueText(reflect.ValueOf(v)) }
 
@@ -108,7 +108,7 @@ func structText(v reflect.Value) string {
 	return strings.Join(all, ", ")
 }
 
-// snake is the name of a field as the language would write it.
+// snake returns the name of a field as the language would write it.
 func snake(name string) string {
 	var b strings.Builder
 	for i, r := range name {
@@ -137,7 +137,7 @@ func testText(t rulefile.Test) string {
 
 func limitsText(l *rulefile.Limits) string { return strings.Join(limitTexts(l), " and ") }
 
-// limitTexts are the limits one by one.
+// limitTexts returns the limits one by one.
 func limitTexts(l *rulefile.Limits) (all []string) {
 	if l.Unlimited {
 		return []string{"unlimited"}
@@ -156,7 +156,7 @@ func limitText(l *rulefile.Limit) string {
 	return text
 }
 
-// specText is a limit with everything that is not as it would be without a word.
+// specText returns the text of a limit, without what is as by default.
 func specText(s tidegate.Spec) string {
 	l, err := tidegate.NewLimit(s)
 	if err != nil {
@@ -195,7 +195,7 @@ func specText(s tidegate.Spec) string {
 	return text
 }
 
-// periodText is minute, 5m, 1h30m.
+// periodText returns a period as in minute, 5m or 1h30m.
 func periodText(d time.Duration) string {
 	switch d {
 	case time.Second:

@@ -68,14 +68,14 @@ func inPlace(p *place) map[string]any    { return ref(schemaName(p)) }
 func anyOf(all ...any) map[string]any    { return map[string]any{"anyOf": all} }
 func words(all ...string) map[string]any { return map[string]any{"enum": all} }
 
-// many is the schema of one such value, or of a list of one or more.
+// many returns the schema of one such value, or of a list of one or more.
 func many(one any) map[string]any { return anyOf(one, listOf(one)) }
 
 func listOf(one any) map[string]any {
 	return map[string]any{"type": "array", "minItems": 1, "items": one}
 }
 
-// mapOf is the schema of a map with any names, all of whose values are such.
+// mapOf returns the schema of a map with any names, all of whose values are such.
 func mapOf(one any) map[string]any {
 	return map[string]any{"type": "object", "additionalProperties": one}
 }

@@ -40,7 +40,7 @@ func (h *Heir) Listen(name, network, address string) (net.Listener, error) {
 	return l, nil
 }
 
-// cannotListen says why an address cannot be listened on, and what to do.
+// cannotListen returns why an address cannot be listened on, and what to do.
 func cannotListen(name, network, address string, err error) error {
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE) && network == "unix" && !isSocket(address):

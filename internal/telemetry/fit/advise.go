@@ -39,7 +39,7 @@ func (r *Report) advise(now time.Time) {
 	}
 }
 
-// adviseRate is about keys that want slightly more than the limit.
+// adviseRate advises about keys that want slightly more than the limit.
 func (r *Report) adviseRate() {
 	if r.Sampled < 3 {
 		return
@@ -57,7 +57,7 @@ func (r *Report) adviseRate() {
 	}
 }
 
-// adviseBurst is about clients that send several requests at once and then pause.
+// adviseBurst advises about clients that send several requests at once and then pause.
 func (r *Report) adviseBurst() {
 	if r.ClumpRefusals < fewRefusals || r.Burst == 0 {
 		return
@@ -74,7 +74,7 @@ func (r *Report) adviseBurst() {
 		"%d of %d refusals in %s; nine of ten of the short ones need no more", r.ShortRefusals, r.ClumpRefusals, plural(r.Clumps, "clump"))
 }
 
-// adviseHeavy is about a few keys that want many times the limit.
+// adviseHeavy advises about a few keys that want many times the limit.
 func (r *Report) adviseHeavy() {
 	heavy := r.Sampled - r.Within2
 	if share := float64(heavy) / float64(r.Sampled); heavy == 0 || share < many {

@@ -48,7 +48,7 @@ type Offenders struct {
 	looked uint64 // decisions looked at
 }
 
-// New returns empty lists. Close ends what it has started.
+// New returns empty lists, and starts a goroutine that Close ends.
 func New(o Options) *Offenders {
 	if o.Subject == nil {
 		o.Subject = plainSubject
@@ -70,7 +70,7 @@ func (of *Offenders) Close() {
 	<-of.stopped
 }
 
-// run moves the lists on with the time, until it is told to stop.
+// run calls tick until stop is closed.
 func (of *Offenders) run(stop <-chan struct{}) {
 	defer close(of.stopped)
 	tick := time.NewTicker(tickEvery)

@@ -117,7 +117,7 @@ func (p *pool) mostEntries() *list {
 	return p.largest
 }
 
-// evict takes the least entry from a list, which remembers how much that was at most.
+// evict removes the least entry of a list; the list's floor keeps its upper bound.
 func (p *pool) evict(l *list) uint16 {
 	slot := p.least(l)
 	e := p.at(slot)

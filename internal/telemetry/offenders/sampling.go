@@ -22,7 +22,7 @@ const (
 	maxMask   = 1<<20 - 1
 )
 
-// budget shares what is looked at among the classes of all rules.
+// budget divides the decisions that may be looked at among the classes of all rules.
 type budget struct {
 	cap   uint32 // of a class until the next tick
 	taken uint32 // by all classes since cap was last lowered
@@ -32,8 +32,8 @@ type budget struct {
 
 func (b *budget) reset() { b.cap, b.room, b.taken = perTick, perTick, 0 }
 
-// spent notes that a decision of c was looked at. A class that uses up its share before the next
-// tick is sampled more thinly at once; so a burst costs little more than its beginning.
+// spent records that a decision of c was looked at. A class that uses up its share before the next tick
+// is sampled more thinly at once, so that a burst costs little more than its beginning.
 func (b *budget) spent(c *class, weight uint32) {
 	c.seen += min(weight, math.MaxUint32-c.seen)
 	c.taken++
@@ -50,8 +50,8 @@ func (b *budget) spent(c *class, weight uint32) {
 	}
 }
 
-// adapt shares the budget anew by what was seen since the last tick: classes that need less than
-// an equal share are looked at without exception, the others get equal shares of the rest.
+// adapt divides the budget again by what was seen since the last tick: decisions of classes that need
+// less than an equal share are all looked at, the other classes get equal shares of the rest.
 func (of *Offenders) adapt() {
 	b := &of.budget
 	b.rates = b.rates[:0]
@@ -83,8 +83,8 @@ func (of *Offenders) adapt() {
 	}
 }
 
-// markSampled notes in the lists of r that decisions may have been passed over since the last tick: also if
-// none was looked at that stands for them.
+// markSampled records in the lists of r that decisions may have been skipped since the last tick, even
+// if none was looked at that stands for them.
 func (of *Offenders) markSampled(r *Rule) {
 	seldom := r.classes[rare].mask.Load()
 	widest := max(seldom, r.classes[common].mask.Load())
@@ -102,7 +102,7 @@ func (of *Offenders) markSampled(r *Rule) {
 	}
 }
 
-// share returns the largest share of a budget that all can have whose rate is above it.
+// share returns the largest share that every rate above it can have without exceeding the budget.
 func share(rates []uint64, budget uint64) uint32 {
 	slices.Sort(rates)
 	left := budget

@@ -51,7 +51,7 @@ type rawEntry struct {
 	most    series // with what may have been missed
 }
 
-// copyLists copies the lists of a rule, so that requests do not wait for what is made of them.
+// copyLists copies the lists of a rule, so that requests do not wait while they are rendered.
 func (of *Offenders) copyLists(r *Rule, now slice, q Query) (all []rawList) {
 	of.mu.Lock()
 	defer of.mu.Unlock()
@@ -92,7 +92,7 @@ func (p *pool) copy(l *list, w window) rawList {
 	return raw
 }
 
-// counted returns what was counted of e in w, by minute.
+// counted returns the counts of e in w, by minute.
 func (l *list) counted(e *entry, w window) (all series) {
 	for s := w.from; s <= w.to; s++ {
 		m := s.minute() - w.from.minute()
@@ -105,7 +105,7 @@ func (l *list) counted(e *entry, w window) (all series) {
 	return all
 }
 
-// render makes of a copy what operators see.
+// render turns a copy into the list that operators see.
 func (of *Offenders) render(raw rawList, q Query) List {
 	l := List{By: order[raw.kind], Minutes: raw.window.minutes, Entries: []Entry{}}
 	if w := slices.Max(raw.weights[:]); w > 1 {
@@ -139,8 +139,8 @@ func (of *Offenders) render(raw rawList, q Query) List {
 // bound one in 250,000 is wrong by more.
 const sigmas = 5
 
-// bounds returns an estimate of counts per minute, and between what the true number is. Where
-// decisions were sampled, each of those looked at stands for weight of them at most.
+// bounds returns an estimate of the sum of counts per minute, and bounds of the true number. Each
+// decision that was looked at stands for at most the weight of its minute.
 func bounds(counts, weights *series) (count, least, most int64) {
 	var exact, sampled int64
 	var variance, widest float64
@@ -182,7 +182,7 @@ func sortLists(all []List) {
 	})
 }
 
-// matches reports whether a part of a subject has what is searched for.
+// matches reports whether a part of a subject contains the search text.
 func matches(subject []Part, search string) bool {
 	lower := strings.ToLower(search)
 	for _, p := range subject {
@@ -193,7 +193,7 @@ func matches(subject []Part, search string) bool {
 	return false
 }
 
-// Hash returns what is shown of a value that may be a secret, as the access log has it.
+// Hash returns the hash that is shown in place of a value that may be a secret, as in the access log.
 func Hash(value string) string {
 	sum := sha256.Sum256([]byte(value))
 	return hex.EncodeToString(sum[:8])

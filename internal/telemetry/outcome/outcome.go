@@ -12,7 +12,7 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// Outcome is what became of a request, or of it by one rule.
+// Outcome is what became of a request, by all rules or by one.
 type Outcome int
 
 const (
@@ -68,10 +68,10 @@ var names = [Count]string{
 	"candidate", "elastic", "queued", "failed_open", "failed_closed", "failed_local", "deferred",
 }
 
-// String is the word in the access log and the label in the metrics.
+// String returns the word for o in the access log and in labels of metrics.
 func (o Outcome) String() string { return names[o] }
 
-// Of is what became of a request by all rules together.
+// Of returns what became of a request by all rules together.
 func Of(d *tidegate.Decision) Outcome {
 	switch {
 	case d.Err != nil && errors.Is(d.Err, context.Canceled): // whatever the fail mode makes of it
@@ -92,14 +92,14 @@ func Of(d *tidegate.Decision) Outcome {
 	return Refused
 }
 
-// Decided reports whether anybody decided, of whom DecidedBy has the word: nobody had
-// to where nothing limits the request, and nobody did where the client left first.
+// Decided reports whether there was a decision, and so a word from DecidedBy: there is none if nothing
+// limits the request, or if the client left first.
 func Decided(d *tidegate.Decision) bool {
 	return d.Limit != nil && (d.Err == nil || !errors.Is(d.Err, context.Canceled))
 }
 
-// DecidedBy is the word for who decided: local, remembered, rule, or the store, by the
-// name of where the counters are.
+// DecidedBy returns the word for who decided: that of the origin, such as local, remembered or rule, or
+// store, the name of the store of the counters.
 func DecidedBy(o tidegate.Origin, store string) string {
 	if o == tidegate.OriginStore {
 		return store

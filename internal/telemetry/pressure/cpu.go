@@ -31,7 +31,7 @@ type cpuTimes struct {
 	cores   int // that the process may use; 0 means its time is not known
 }
 
-// share is not known where nothing can be read, and for a moment at first.
+// share returns the largest share. It is unknown if nothing can be read, and for a moment at first.
 func (c *cpu) share(now time.Duration) (float64, bool) {
 	r := c.read(now, cpuEvery, func(last *reading) reading {
 		if now-c.last.at < cpuLeast {
@@ -56,7 +56,8 @@ func (c *cpu) look(now time.Duration) cpuTimes {
 	return t
 }
 
-// busy is the share of processor time used from one look to the next.
+// busy returns the largest share of processor time, of the machine, a cgroup or this process, that was
+// used between two readings.
 func busy(before, after *cpuTimes) (share float64, known bool) {
 	dt := (after.at - before.at).Seconds()
 	if dt <= 0 {

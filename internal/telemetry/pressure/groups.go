@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// groupFolders are the folders of the cgroups that this process is in, the outermost first, for
-// what a controller bounds: those of version 2, and of version 1 where the controller is there.
+// groupFolders returns the folders of the cgroups that this process is in, the outermost first: those of
+// version 2, and those of version 1 for a controller.
 func groupFolders(root fs.FS, controller string) (dirs []string) {
 	const top = "sys/fs/cgroup"
 	text, err := fs.ReadFile(root, "proc/self/cgroup")
@@ -29,7 +29,7 @@ func groupFolders(root fs.FS, controller string) (dirs []string) {
 	return dirs
 }
 
-// below are the folder top and those on the way from it to name.
+// below returns the folder top and those on the path from it to name.
 func below(top, name string) []string {
 	dirs := []string{top}
 	for at := top; name != ""; {

@@ -16,8 +16,7 @@ type inflight struct {
 	measured
 }
 
-// average moves towards the count of the moment: a single look at it would be a
-// throw of dice.
+// average returns the average of about a second. A single reading of the count would be random.
 func (i *inflight) average(now time.Duration) float64 {
 	return i.read(now, inflightEvery, func(last *reading) reading {
 		value := float64(i.count.Load())
@@ -28,8 +27,8 @@ func (i *inflight) average(now time.Duration) float64 {
 	}).value
 }
 
-// unanswered is how many requests at the upstream wait for the beginning of its answer. One that is
-// answered may stay there for hours, as a stream or a tunnel, and says nothing any more.
+// unanswered is how many requests at the upstream wait for the beginning of its answer. A request that
+// is answered may stay there for hours, as a stream or a tunnel, and no longer counts.
 type unanswered struct {
 	count atomic.Int64
 	moved atomic.Int64 // when one was last answered, or the first came
@@ -42,7 +41,7 @@ func (u *unanswered) add(delta int, now time.Duration) {
 	}
 }
 
-// silent is how long something has been asked and nothing was answered.
+// silent returns for how long requests have waited and none was answered.
 func (u *unanswered) silent(now time.Duration) time.Duration {
 	if u.count.Load() <= 0 {
 		return 0

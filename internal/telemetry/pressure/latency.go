@@ -19,13 +19,13 @@ type latency struct {
 	measured
 }
 
-// p99 is in seconds: that of the last ten. When nothing was answered in that time
-// it is 0 if nothing was asked, and else how long the upstream has been silent.
+// p99 returns the 99th percentile of the last ten seconds, in seconds. If nothing was answered in that
+// time, it returns for how long the upstream has been silent; 0 if nothing was asked.
 func (l *latency) p99(u *unanswered, now time.Duration) float64 {
 	return p99(&l.measured, &l.window, slotCount, u, now)
 }
 
-// p99 is that of the last so many slots of a window, which m remembers for a moment.
+// p99 returns the p99 of the last slots of a window. m caches it for latencyEvery.
 func p99(m *measured, w *window, slots int64, u *unanswered, now time.Duration) float64 {
 	return m.read(now, latencyEvery, func(*reading) reading {
 		value, n := w.percentile(99, slots, now)
@@ -36,9 +36,8 @@ func p99(m *measured, w *window, slots int64, u *unanswered, now time.Duration) 
 	}).value
 }
 
-// window counts durations by their size, in slots of a second. Recording is a load
-// and an addition; a new second takes a new slot and leaves the old one to those
-// who still write into it.
+// window counts durations by their size, in slots of a second. Recording takes a load and an addition.
+// A new second gets a new slot; the old one is left to goroutines that still write to it.
 type window struct {
 	slots [slotCount]atomic.Pointer[slot]
 }
@@ -65,7 +64,7 @@ func (w *window) record(took, now time.Duration) {
 	}
 }
 
-// percentile of the n durations in the last so many slots of the window.
+// percentile returns the percentile p of the n durations in the last slots of the window.
 func (w *window) percentile(p, slots int64, now time.Duration) (value time.Duration, n int64) {
 	var counts [buckets]int64
 	number := int64(now / slotLength)
@@ -116,7 +115,7 @@ func bucketOf(d time.Duration) int {
 	return 1 + (bit-firstBit)<<subBits + sub
 }
 
-// bucketBounds are the durations from low to below high.
+// bucketBounds returns the range of a bucket: from low to below high.
 func bucketBounds(b int) (low, high time.Duration) {
 	if b == 0 {
 		return 0, 1 << firstBit

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// LoadLasts is how long a pushed load is believed: whoever pushes it says so at
-// least twice a minute, and when they are gone elastic limits are nominal.
+// LoadLasts is how long a pushed load is valid. Push it at least twice a minute; without it, elastic
+// limits are hard.
 const LoadLasts = time.Minute
 
-// ErrLoad is returned by Push for what is no load.
+// ErrLoad is returned by Push for a value that is not a valid load.
 var ErrLoad = errors.New("a load is a number from 0 upwards")
 
 type pushed struct {

@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// measured is a value that is measured at most every so often, by whoever asks
-// first.
+// measured caches a value. The first caller after an interval measures it again.
 type measured struct {
 	last atomic.Pointer[reading]
 	mu   sync.Mutex // held while it is measured
@@ -20,8 +19,8 @@ type reading struct {
 	known bool
 }
 
-// read returns the last reading, or after that long a new one. take is given the
-// last, nil at first.
+// read returns the last reading if it is younger than every, or else a new one from take, whose argument
+// is the last one; nil at first.
 func (m *measured) read(now, every time.Duration, take func(last *reading) reading) *reading {
 	if r := m.last.Load(); r != nil && now-r.at < every {
 		return r
@@ -38,8 +37,8 @@ func (m *measured) read(now, every time.Duration, take func(last *reading) readi
 	return &r
 }
 
-// smooth moves an average towards a value that has held for dt: after `over` it
-// has come two thirds of the way.
+// smooth returns an average that has moved towards a value for dt: after `over` it has come two thirds
+// of the way.
 func smooth(average, value float64, dt, over time.Duration) float64 {
 	return average + (value-average)*(1-math.Exp(-dt.Seconds()/over.Seconds()))
 }

@@ -16,7 +16,7 @@ type memoryUse struct {
 	measured
 }
 
-// share is not known where nothing can be read.
+// share returns the largest share. It is unknown if nothing can be read.
 func (m *memoryUse) share(now time.Duration) (float64, bool) {
 	r := m.read(now, memoryEvery, func(*reading) reading {
 		var r reading

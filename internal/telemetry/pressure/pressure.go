@@ -56,22 +56,23 @@ func open(root fs.FS, process func() (time.Duration, bool)) *Signals {
 
 func (s *Signals) now() time.Duration { return time.Since(s.start) }
 
-// Inflight tells that delta more requests, or fewer, are at the upstream.
+// Inflight adds delta to the number of requests at the upstream.
 func (s *Signals) Inflight(delta int) { s.inflight.count.Add(int64(delta)) }
 
-// Unanswered tells that delta more requests at the upstream, or fewer, wait for the beginning of its
+// Unanswered adds delta to the number of requests at the upstream that wait for the beginning of its
 // answer.
 func (s *Signals) Unanswered(delta int) { s.unanswered.add(delta, s.now()) }
 
-// Serving tells how to find out how many requests this process is busy with.
+// Serving sets the function that returns how many requests this process is busy with.
 func (s *Signals) Serving(count func() int64) { s.serving.count.Store(&count) }
 
-// Answered tells how long the upstream took to begin its answer, or to fail.
+// Answered records how long the upstream took to begin its answer, or to fail.
 func (s *Signals) Answered(took time.Duration) { s.latency.window.record(took, s.now()) }
 
-// GivenUp tells that a client left before the upstream began its answer. The upstream takes longer
-// than that. It counts if that is not much less than the p99: where all clients of a slow upstream
-// leave, nobody else tells, and one that leaves at once says nothing.
+// GivenUp records that a client left before the upstream began its answer, after it had waited for
+// took. The upstream takes longer than that. Waits of at least half the p99 are counted like answers:
+// if all clients of a slow upstream leave, there are no answers to count. A client that leaves early
+// says nothing about the upstream.
 func (s *Signals) GivenUp(took time.Duration) {
 	now := s.now()
 	if took.Seconds() >= p99(&s.recent, &s.latency.window, recentSlots, &s.unanswered, now)/2 {
@@ -79,7 +80,7 @@ func (s *Signals) GivenUp(took time.Duration) {
 	}
 }
 
-// Signal gives the value of a signal; it is not ok while it is not known.
+// Signal returns the value of a signal; ok is false while the value is unknown.
 func (s *Signals) Signal(name string) (value float64, ok bool) {
 	return s.signal(name, s.now())
 }
@@ -102,8 +103,8 @@ func (s *Signals) signal(name string, now time.Duration) (value float64, ok bool
 	return 0, false
 }
 
-// Recent is Signal by the last three seconds alone, where Signal looks further back: what sheds requests
-// by a signal has to see soon what comes of it.
+// Recent is like Signal, except that the p99 is that of the last three seconds: whatever sheds requests
+// by a signal has to see the effect soon.
 func (s *Signals) Recent(name string) (value float64, ok bool) {
 	now := s.now()
 	if name == UpstreamP99 {
@@ -112,8 +113,8 @@ func (s *Signals) Recent(name string) (value float64, ok bool) {
 	return s.signal(name, now)
 }
 
-// Below reports whether a signal is below a bound, and has been for a moment: see
-// the package comment. What is not known is not below.
+// Below reports whether a signal is below a threshold, with hysteresis: see the package comment. An
+// unknown signal is not below.
 func (s *Signals) Below(name string, threshold float64) bool {
 	now := s.now()
 	value, ok := s.signal(name, now)

@@ -11,7 +11,7 @@ import (
 // machineTime is the first line of /proc/stat, in ticks of the kernel.
 type machineTime struct{ busy, total int64 }
 
-// readMachine returns nil where there is no such file, or none that makes sense.
+// readMachine returns the machineTime; nil if the file is missing or cannot be parsed.
 func readMachine(root fs.FS) *machineTime {
 	text, err := fs.ReadFile(root, "proc/stat")
 	if err != nil {
@@ -38,15 +38,14 @@ func readMachine(root fs.FS) *machineTime {
 	return &t
 }
 
-// groupTime is the time that a cgroup has used, and how many processors it may.
+// groupTime is the CPU time that a cgroup has used, and how many cores it may use.
 type groupTime struct {
 	name  string
 	used  time.Duration
 	cores float64
 }
 
-// readGroups gives the cgroups that this process is in, from its own to
-// the outermost that can be seen, as far as they are bounded.
+// readGroups returns the times of the cgroups that this process is in and that have a bound.
 func readGroups(root fs.FS) []groupTime {
 	var all []groupTime
 	for _, dir := range groupFolders(root, "cpu") {

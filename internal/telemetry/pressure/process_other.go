@@ -4,5 +4,5 @@ package pressure
 
 import "time"
 
-// processTime is not known here.
+// processTime is unknown on this system.
 func processTime() (time.Duration, bool) { return 0, false }

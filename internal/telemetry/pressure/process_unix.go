@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// processTime is what this process has used of the processors.
+// processTime returns the CPU time of this process.
 func processTime() (time.Duration, bool) {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

@@ -11,7 +11,7 @@ type serving struct {
 	measured
 }
 
-// average is that of the last second, about.
+// average returns the average of about a second; it is unknown until the count is.
 func (s *serving) average(now time.Duration) (float64, bool) {
 	count := s.count.Load()
 	if count == nil {

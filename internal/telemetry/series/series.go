@@ -13,18 +13,18 @@ import (
 )
 
 const (
-	// Steps is how many are remembered.
+	// Steps is how many steps are remembered.
 	Steps = 900
-	// Step is how long each is.
+	// Step is the length of a step.
 	Step = time.Second
 	// maxLines bounds the memory, to 3.6 KB each. All further ones are counted as Other.
 	maxLines = 256
 )
 
-// Other is the rule of all those that are too many.
+// Other stands for all rules beyond maxLines.
 const Other = "(other)"
 
-// Requests is in place of a rule for requests as a whole: one may meet several rules, or none.
+// Requests stands for requests as a whole, in place of a rule: several rules may apply to one, or none.
 const Requests = "(requests)"
 
 // Total is how often decisions of a rule had an outcome, since the process began.
@@ -33,7 +33,7 @@ type Total struct {
 	Count         uint64
 }
 
-// Line is how often that was step by step, the oldest first.
+// Line is how often decisions of a rule had an outcome in each step, the oldest first.
 type Line struct {
 	Rule, Outcome string
 	Counts        []uint32
@@ -41,7 +41,7 @@ type Line struct {
 
 type key struct{ rule, outcome string }
 
-// Recorder looks at totals once in a step. Use [New].
+// Recorder reads totals once per step. Use [New].
 type Recorder struct {
 	read func() []Total
 
@@ -52,8 +52,8 @@ type Recorder struct {
 	end   time.Time              // of the last step; under mu
 }
 
-// New returns a Recorder of totals that only grow, except for those of rules that are gone.
-// Call Run, or Record once in a step.
+// New returns a Recorder of totals that only grow, except for those of removed rules. Call Run, or
+// Record once per step.
 func New(read func() []Total) *Recorder {
 	r := &Recorder{read: read, was: make(map[key]uint64), lines: make(map[key]*[Steps]uint32)}
 	for _, t := range read() {
@@ -107,7 +107,7 @@ func (r *Recorder) Record(now time.Time) {
 	r.was = is
 }
 
-// begin makes room for another step.
+// begin begins a step with empty counts.
 func (r *Recorder) begin() {
 	at := r.steps % Steps
 	r.steps++
@@ -118,7 +118,7 @@ func (r *Recorder) begin() {
 	}
 }
 
-// line returns the ring of k, or of all that are too many.
+// line returns the ring of k, or that of Other if there are too many.
 func (r *Recorder) line(k key) *[Steps]uint32 {
 	if ring := r.lines[k]; ring != nil {
 		return ring
@@ -133,8 +133,8 @@ func (r *Recorder) line(k key) *[Steps]uint32 {
 	return ring
 }
 
-// Lines returns what is remembered, and when the first step began. All lines are of the same
-// length. Rules that nothing was decided by are left out.
+// Lines returns what is remembered, and when the first step began. All lines have the same length.
+// Rules without decisions are left out.
 func (r *Recorder) Lines() (from time.Time, lines []Line) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

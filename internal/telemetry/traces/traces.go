@@ -30,14 +30,14 @@ type Options struct {
 	// Endpoint is the URL of the collector, such as http://127.0.0.1:4318. Without a path, traces
 	// go to /v1/traces.
 	Endpoint string
-	// Headers are sent to it, for example to say who this is.
+	// Headers are sent to the collector, for example for authentication.
 	Headers map[string]string
-	// Sample is the share of the traces begun here that are recorded: 0.01 is one in a hundred.
-	// Whether the trace of a trusted caller is, that caller has decided.
+	// Sample is the share of the traces begun here that are recorded: 0.01 is one in a hundred. For the
+	// trace of a trusted caller, the caller has decided.
 	Sample float64
-	// Service, Version and Instance are what this process is called; Instance may be "".
+	// Service, Version and Instance identify this process; Instance may be "".
 	Service, Version, Instance string
-	// Log gets why spans cannot be sent, at most once a minute.
+	// Log gets the reason why spans cannot be sent, at most once a minute.
 	Log *slog.Logger
 
 	delay time.Duration // before a batch is sent, in tests; 0 means the SDK's, 5s
@@ -89,7 +89,7 @@ func New(ctx context.Context, o Options) (*Tracer, error) {
 	return t, nil
 }
 
-// withPath is the URL of a collector with the path for traces, unless it has one.
+// withPath returns the URL of a collector, with the path for traces if it has none.
 func withPath(endpoint string) (string, error) {
 	u, err := url.Parse(endpoint)
 	if err != nil {
@@ -101,7 +101,7 @@ func withPath(endpoint string) (string, error) {
 	return u.String(), nil
 }
 
-// Close sends what waits, and ends. It takes no longer than ctx.
+// Close sends the spans that wait, and stops. It returns when ctx ends at the latest.
 func (t *Tracer) Close(ctx context.Context) error {
 	if err := t.provider.Shutdown(ctx); err != nil {
 		return fmt.Errorf("send the last traces: %w", err)
@@ -109,7 +109,7 @@ func (t *Tracer) Close(ctx context.Context) error {
 	return nil
 }
 
-// parentOf is the context of a request: with the caller's span as parent if it is trusted, and has
+// parentOf returns the context of a request: with the caller's span as parent if it is trusted, and has
 // sent exactly one.
 func parentOf(r *http.Request, trusted bool) context.Context {
 	ctx := context.Background()
@@ -125,8 +125,8 @@ const (
 	tracestate  = "Tracestate"
 )
 
-// complaints logs errors of the SDK now and then: with a collector that is gone there would be one
-// every few seconds.
+// complaints logs errors of the SDK, at most one per complainEvery: while a collector is gone there would
+// be one every few seconds.
 type complaints struct {
 	log *slog.Logger
 
