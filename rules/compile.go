@@ -10,17 +10,17 @@ import (
 
 // compiler turns a file without errors into a Set.
 type compiler struct {
-	config   Config
-	file     *rulefile.File
-	ids      *identities
-	lists    map[string]*list
-	files    []string
-	at       diag.Pos // the rule that is being compiled
-	limits   int      // made so far, over all branches and scopes
-	house    *house
-	alike    alike
-	limiter  *limiter // of the rule that is being compiled
-	problems diag.List
+	config         Config
+	file           *rulefile.File
+	ids            *identities
+	lists          map[string]*list
+	files          []string
+	at             diag.Pos // the rule that is being compiled
+	limits         int      // made so far, over all branches and scopes
+	answerDefaults *answerDefaults
+	interned       interned
+	limiter        *limiter // of the rule that is being compiled
+	problems       diag.List
 }
 
 // maxLimits bounds what a file is compiled to: limits × branches × scopes can be far more than was
@@ -33,7 +33,7 @@ func compile(f *rulefile.File, config Config) (*Set, diag.List) {
 	c := &compiler{
 		config: config, file: f, ids: newIdentities(f),
 		lists: make(map[string]*list), files: slices.Clone(f.Files),
-		house: &house{f.Headers, f.Respond}, alike: newAlike(),
+		answerDefaults: &answerDefaults{f.Headers, f.Respond}, interned: newInterned(),
 	}
 	for i := range f.Lists {
 		c.lists[f.Lists[i].Name.Text] = newList(&f.Lists[i])
@@ -63,7 +63,7 @@ func compile(f *rulefile.File, config Config) (*Set, diag.List) {
 	s.linkShedders()
 	s.index = newIndex(s.entries, patternsOf(f), config.IgnoreCase)
 	s.files, s.layers, s.headers = c.files, f.Layers, headersOf(c.ids, s.keys)
-	s.denied = c.house.answer(nil, true)
+	s.denied = c.answerDefaults.answer(nil, true)
 	c.ids.file, c.ids.unnamed = nil, nil // of no more use
 	s.states.New = func() any { return s.newState() }
 	return s, c.problems

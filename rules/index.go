@@ -11,14 +11,14 @@ import (
 // others there are: by pattern and, where many share a pattern, by the value that their when
 // requires.
 type index struct {
-	tree    *route.Tree
-	shelves []shelf // by number of the pattern in tree
+	tree      *route.Tree
+	byPattern []patternEntries // by number of the pattern in tree
 	// everywhere holds what has no pattern.
-	everywhere shelf
+	everywhere patternEntries
 }
 
-// shelf has the entries of one pattern.
-type shelf struct {
+// patternEntries has the entries of one pattern.
+type patternEntries struct {
 	always  []ref
 	byValue []valueIndex
 }
@@ -74,19 +74,19 @@ func newIndex(entries []entry, patterns [][]rulefile.Pattern, ignoreCase bool) i
 		}
 	}
 	for _, r := range refs {
-		x.shelves = append(x.shelves, newShelf(entries, r))
+		x.byPattern = append(x.byPattern, newPatternEntries(entries, r))
 	}
-	x.everywhere = newShelf(entries, everywhere)
+	x.everywhere = newPatternEntries(entries, everywhere)
 	return x
 }
 
 // newShelf sorts refs into those that are always tested and those that are looked up.
-func newShelf(entries []entry, refs []ref) shelf {
+func newPatternEntries(entries []entry, refs []ref) patternEntries {
 	common := make(literals)
 	for _, r := range refs {
 		common.add(entries[r.entry].conds.when)
 	}
-	var s shelf
+	var s patternEntries
 	waiting := make(map[*identity][]ref)
 	var ids []*identity // in order, so that a file always gives the same index
 	for _, r := range refs {
@@ -120,11 +120,11 @@ func newShelf(entries []entry, refs []ref) shelf {
 func (st *state) collect() {
 	x, r := &st.set.index, st.request
 	st.take(&x.everywhere, -1)
-	if len(x.shelves) > 0 {
+	if len(x.byPattern) > 0 {
 		st.routes = x.tree.Match(r.Method, r.Host, st.readings[st.way], st.routes)
 	}
 	for i := range st.routes {
-		st.take(&x.shelves[st.routes[i].ID], i)
+		st.take(&x.byPattern[st.routes[i].ID], i)
 	}
 	if len(st.hits) < 2 {
 		return
@@ -152,7 +152,7 @@ func (st *state) onceEach() {
 	st.hits = kept
 }
 
-func (st *state) take(s *shelf, at int) {
+func (st *state) take(s *patternEntries, at int) {
 	st.add(s.always, at)
 	for i := range s.byValue {
 		if v, ok := st.find(s.byValue[i].id, nil); ok {

@@ -61,7 +61,7 @@ type role struct {
 
 // limiter returns a limiter without maps, for limits that are made while requests are matched.
 func (r *rule) limiter() *limiter {
-	l := &limiter{rule: r, answer: r.policies.house.answer(r.respond, r.deny)}
+	l := &limiter{rule: r, answer: r.policies.answerDefaults.answer(r.respond, r.deny)}
 	if r.count != nil {
 		l.counts = r.count.Status
 	}
@@ -228,7 +228,7 @@ func (l *limiter) under(h *held, spec tidegate.Spec, scope string, as role, over
 // answer returns how refusals by a rule are answered; own is what the rule itself says. The status
 // that the file sets for all rules is for limits, not for access rules: a denied caller is not told
 // to come back.
-func (h *house) answer(own *rulefile.Respond, deny bool) tidegate.Answer {
+func (h *answerDefaults) answer(own *rulefile.Respond, deny bool) tidegate.Answer {
 	a := tidegate.Answer{Dialects: h.headers.Dialects, Reset: h.headers.Reset, RetryJitter: h.headers.RetryJitter}
 	respond := own
 	if respond == nil {

@@ -191,7 +191,7 @@ func TestRulesByValue(t *testing.T) {
 			fmt.Fprintf(&b, "  - { name: r%d, match: /api/, when: { %s }, per: everyone, limits: 1/second }\n", i, fmt.Sprintf(when, user))
 		}
 		set := parse(t, b.String(), Config{})
-		if n := len(set.index.shelves[0].byValue[0].refs["u1"]); n != 2 {
+		if n := len(set.index.byPattern[0].byValue[0].refs["u1"]); n != 2 {
 			t.Errorf("%d rules are found by u1, not 2", n)
 		}
 		want := func(user, role, want string) {

@@ -37,7 +37,7 @@ func particular(who []holder) (sum int) {
 // measures are the measures in force, indexed for lookups.
 type measures struct {
 	set   *Set
-	bans  *roll           // of all requests; nil means none
+	bans  *orderIndex     // of all requests; nil means none
 	rules []*ruleMeasures // by entry; nil means none
 	// The parts that the next measures can reuse.
 	variants map[string]*variant
@@ -45,7 +45,7 @@ type measures struct {
 }
 
 // ruleMeasures are the measures about one rule.
-type ruleMeasures struct{ bans, overrides *roll }
+type ruleMeasures struct{ bans, overrides *orderIndex }
 
 // compileMeasures compiles those of all that have not ended. It returns nil if none can be in
 // force, and the problems of those that cannot. before are the measures that were in force until
@@ -82,10 +82,10 @@ func compileMeasures(s *Set, all []Measure, now time.Time, before *measures) (*m
 		both[kind] = append(both[kind], o)
 		byRule[o.rule] = both
 	}
-	m.bans = newRoll(bans)
+	m.bans = newOrderIndex(bans)
 	for i := range s.entries {
 		if both, ok := byRule[s.entries[i].rule]; ok {
-			m.rules[i] = &ruleMeasures{bans: newRoll(both[0]), overrides: newRoll(both[1])}
+			m.rules[i] = &ruleMeasures{bans: newOrderIndex(both[0]), overrides: newOrderIndex(both[1])}
 		}
 	}
 	return m, c.problems

@@ -7,23 +7,24 @@ import (
 	"time"
 )
 
-// memoir is the data that [Live.Remember] returns.
-type memoir struct {
-	Ledger ledger    `json:"ledger"`
-	Before []bequest `json:"before,omitempty"`
+// remembered is the data that [Live.Remember] returns.
+type remembered struct {
+	Ledger ledger                  `json:"ledger"`
+	Before []rememberedPredecessor `json:"before,omitempty"`
 }
 
-// bequest is a predecessor of the limit with the identity Of.
-type bequest struct {
+// rememberedPredecessor is a predecessor of the limit with the identity Of.
+type rememberedPredecessor struct {
 	Of      string    `json:"of"`
 	Counter counter   `json:"counter"`
 	Until   time.Time `json:"until"`
 }
 
-// maxRemembered bounds the counters in a memoir, and maxMemoir the bytes that Recall reads.
+// maxRemembered bounds the counters that Remember records, and maxRememberedBytes the data that Recall
+// reads.
 const (
-	maxRemembered = 20_000
-	maxMemoir     = 64 << 20
+	maxRemembered      = 20_000
+	maxRememberedBytes = 64 << 20
 )
 
 // ErrTooManyLimits is returned by [Live.Remember] for rules with more counters than it can record.
@@ -33,7 +34,7 @@ var ErrTooManyLimits = errors.New("the rules make too many limits to be remember
 // continues with them.
 func (l *Live) Remember() ([]byte, error) {
 	f := l.force.Load()
-	m := memoir{Ledger: f.set.ledger()}
+	m := remembered{Ledger: f.set.ledger()}
 	n := 0
 	for _, a := range m.Ledger {
 		for i := range a.Plans {
@@ -48,7 +49,7 @@ func (l *Live) Remember() ([]byte, error) {
 	if f.before != nil {
 		for identity, all := range f.before.of {
 			for _, p := range all {
-				m.Before = append(m.Before, bequest{identity, counter{limit: p.limit}, p.until})
+				m.Before = append(m.Before, rememberedPredecessor{identity, counter{limit: p.limit}, p.until})
 			}
 		}
 	}
@@ -59,9 +60,9 @@ func (l *Live) Remember() ([]byte, error) {
 // the predecessors of the current ones, like those that Swap replaces. It returns which counters do
 // not simply continue.
 func (l *Live) Recall(data []byte) ([]Change, error) {
-	var m memoir
-	if len(data) > maxMemoir {
-		return nil, fmt.Errorf("recall rules: %d bytes are more than can be", len(data))
+	var m remembered
+	if len(data) > maxRememberedBytes {
+		return nil, fmt.Errorf("recall rules: %d bytes are too many", len(data))
 	}
 	if err := json.Unmarshal(data, &m); err != nil {
 		return nil, fmt.Errorf("recall rules: %w", err)

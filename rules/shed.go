@@ -53,7 +53,7 @@ func (c *compiler) shedder(w *rulefile.Shed, rule string, mode rulefile.Mode) *s
 		shadow: w.Mode == rulefile.Shadow, tries: w.Mode == rulefile.Shadow || mode == rulefile.Shadow, origin: c.config.now(),
 	}
 	limit := func(role tidegate.Role, retry time.Duration) *tidegate.Limit {
-		answer := c.house.answer(nil, true)
+		answer := c.answerDefaults.answer(nil, true)
 		answer.Status, answer.Message, answer.Body, answer.ContentType, answer.RetryAfter = 0, "", "", "", retry
 		return c.must(tidegate.NewLimit(tidegate.Spec{
 			Name: rule, Algorithm: tidegate.Deny,
@@ -105,7 +105,7 @@ func (r *rule) shedKey(st *state, h *hit) string {
 	return st.ipKey()
 }
 
-// text says when requests are shed, and which ones first.
+// text returns when requests are shed, and which ones first.
 func (s *shedder) text() string {
 	var bounds []string
 	for i := range s.bounds {

@@ -85,22 +85,22 @@ func (s *succession) pair(r *account, old, all []counter, ends lives) {
 	for i := range old {
 		left = append(left, &old[i])
 	}
-	for _, alike := range []func(c *counter) string{
+	for _, interned := range []func(c *counter) string{
 		func(c *counter) string { return c.limit.Identity() },
 		func(c *counter) string { return c.class() + period(&c.limit.Spec).String() },
 		(*counter).class,
 	} {
 		queues := make(map[string][]*counter)
 		for _, o := range left {
-			queues[alike(o)] = append(queues[alike(o)], o)
+			queues[interned(o)] = append(queues[interned(o)], o)
 		}
 		taken := make(map[*counter]bool)
 		open = slices.DeleteFunc(open, func(c *counter) bool {
-			queue := queues[alike(c)]
+			queue := queues[interned(c)]
 			if len(queue) == 0 {
 				return false
 			}
-			queues[alike(c)] = queue[1:]
+			queues[interned(c)] = queue[1:]
 			taken[queue[0]], took[c] = true, queue[0]
 			s.follow(r, queue[0], c, ends)
 			return true

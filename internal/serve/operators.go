@@ -13,21 +13,21 @@ import (
 
 // adminFront is the admin listener, with what identifies operators.
 type adminFront struct {
-	listener net.Listener
-	tls      listenerTLS                 // its authorities verify the certificates of operators
-	token    *followedFile[string]       // allows everything; nil if there is none
-	roster   *followedFile[admin.Roster] // nil if no operator has a token of their own
+	listener  net.Listener
+	tls       listenerTLS                    // its authorities verify the certificates of operators
+	token     *followedFile[string]          // allows everything; nil if there is none
+	operators *followedFile[admin.Operators] // nil if no operator has a token of their own
 }
 
-// maxRoster is the maximum length of the file of operators.
-const maxRoster = 4 << 20
+// maxOperatorsFile is the maximum length of the file of operators.
+const maxOperatorsFile = 4 << 20
 
-func readRoster(file string) (admin.Roster, error) {
-	text, err := bounded.ReadFile(file, maxRoster)
+func readOperators(file string) (admin.Operators, error) {
+	text, err := bounded.ReadFile(file, maxOperatorsFile)
 	if err != nil {
 		return nil, fmt.Errorf("read the operators: %w", err)
 	}
-	return admin.ParseRoster(file, text)
+	return admin.ParseOperators(file, text)
 }
 
 // prepare reads the certificates, tokens and operators.
@@ -44,7 +44,7 @@ func (f *adminFront) prepare(c config.Admin, log *slog.Logger) (err error) {
 		}
 	}
 	if c.Tokens != "" {
-		f.roster, err = followFile("the file of operators", c.Tokens, readRoster, log)
+		f.operators, err = followFile("the file of operators", c.Tokens, readOperators, log)
 	}
 	return err
 }
@@ -53,7 +53,7 @@ func (f *adminFront) prepare(c config.Admin, log *slog.Logger) (err error) {
 func (f *adminFront) again() {
 	f.tls.again()
 	f.token.again()
-	f.roster.again()
+	f.operators.again()
 }
 
 // options sets who may do what.
@@ -61,8 +61,8 @@ func (f *adminFront) options(c config.Admin, to *admin.Options) {
 	if f.token != nil {
 		to.Token = f.token.get
 	}
-	if f.roster != nil {
-		to.Operators = f.roster.get
+	if f.operators != nil {
+		to.Operators = f.operators.get
 	}
 	if f.tls.authorities != nil {
 		to.Certificates = rolesOf(c.TLS.Roles)

@@ -26,7 +26,7 @@ const (
 // with outcome ok by the store. One count stands for one of each rule, of the door and of who
 // decided.
 type combination struct {
-	_ apart
+	_ cacheLinePad
 	// names are the names of the rules, in the order of the checks. They are kept so that their
 	// memory is not reused: names are compared by address.
 	names [maxCombined]string
@@ -39,12 +39,12 @@ type combination struct {
 	n   int                          // number of rules
 	// counts is allocated separately, so that stripes are aligned to their size.
 	counts *[stripes]stripe
-	_      apart
+	_      cacheLinePad
 }
 
-// apart pads memory that all processors read, so that it shares no cache line with memory that is
+// cacheLinePad pads memory that all processors read, so that it shares no cache line with memory that is
 // written.
-type apart [64]byte
+type cacheLinePad [64]byte
 
 // stripe has the counts by door, in one cache line.
 type stripe [maxDoors]atomic.Uint64

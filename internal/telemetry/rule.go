@@ -7,17 +7,17 @@ import (
 	"tidegate.dev/tidegate/internal/telemetry/offenders"
 )
 
-// ruleMetrics is what is counted for a rule, apart from what combinations of rules count.
+// ruleMetrics counts for a rule, apart from what combinations of rules count.
 type ruleMetrics struct {
 	name string
 	who  *offenders.Rule // where its decisions are told; nil if there are no lists
 	gone atomic.Bool     // it is no longer shown
-	_    apart
+	_    cacheLinePad
 	counters
 }
 
-// Tell lets lists hear of all decisions of gates that Metrics hear of: looking up a rule for both
-// takes half as long as for each. It must not be called once requests are decided.
+// Tell passes all decisions that Metrics observe on to lists: looking up a rule for both takes half
+// as long as for each. Call it before the first request is decided.
 func (m *Metrics) Tell(lists *offenders.Offenders) { m.lists = lists }
 
 func (m *Metrics) newRule(name string) *ruleMetrics {
@@ -28,11 +28,10 @@ func (m *Metrics) newRule(name string) *ruleMetrics {
 	return r
 }
 
-// ruleCache has rules by where their names lie in memory, which is the same for all limits of a
-// rule.
+// ruleCache finds rules by the addresses of their names, which all limits of a rule share.
 type ruleCache [256]atomic.Pointer[ruleMetrics]
 
-// rule returns what is counted for a rule.
+// rule returns the counts of a rule.
 func (m *Metrics) rule(name string) *ruleMetrics {
 	at := &m.cache[uintptr(unsafe.Pointer(unsafe.StringData(name)))>>4%uintptr(len(m.cache))]
 	if r := at.Load(); r != nil && r.name == name && !r.gone.Load() {
@@ -43,7 +42,7 @@ func (m *Metrics) rule(name string) *ruleMetrics {
 	return r
 }
 
-// setRules forgets the rules that have no name among names. What they counted for doors stays.
+// setRules forgets the rules that are not among names. The counts of doors stay.
 func (m *Metrics) setRules(names []string) {
 	m.showing.Lock()
 	defer m.showing.Unlock()

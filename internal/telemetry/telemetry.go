@@ -20,11 +20,10 @@ import (
 	"tidegate.dev/tidegate/internal/telemetry/offenders"
 )
 
-// Metrics is everything that is counted. Use [New]. All methods may be called by
-// many goroutines at once.
+// Metrics has all counts. Use [New]. All methods may be called by many goroutines at once.
 type Metrics struct {
 	reg       prometheus.Registerer
-	store     string // what it is called that the counters are in
+	store     string // the word for where the counters are
 	gateway   Door
 	doors     []*Door // the gateway and those that were opened; set before anything is counted
 	decided   [origins]atomic.Uint64
@@ -34,22 +33,21 @@ type Metrics struct {
 	recent    [combinations]atomic.Pointer[recent]
 	showing   sync.Mutex           // held while rules change, and while they are shown
 	retired   []retiredCombination // guarded by showing
-	lists     *offenders.Offenders // hears of decisions; nil if there are none
+	lists     *offenders.Offenders // gets all decisions, too; nil if there are none
 	next      timing
 	match     prometheus.Observer // of the sampled
 	take      prometheus.Observer
 	waited    prometheus.Observer
 	upstreams *table[upstreamMetrics]
-	_         apart
+	_         cacheLinePad
 	inflight  atomic.Int64
 	retries   atomic.Uint64
-	_         apart
+	_         cacheLinePad
 	watched   watched
 }
 
-// New returns Metrics that reg collects, beside those of the Go runtime and of the
-// process. store is the word for where the counters are. It panics when reg has them
-// already.
+// New returns Metrics and registers them with reg, together with those of the Go runtime and of the
+// process. store is the word for where the counters are. It panics if reg has them already.
 func New(reg prometheus.Registerer, store string) *Metrics {
 	m := &Metrics{reg: reg, store: store}
 	m.gateway = Door{Metrics: m, name: "gateway"}
@@ -70,13 +68,12 @@ func New(reg prometheus.Registerer, store string) *Metrics {
 	return m
 }
 
-// Handler serves what reg has collected. When one value cannot be had, the others
-// are still shown.
+// Handler serves the metrics of reg. If collecting one fails, the others are still served.
 func Handler(reg *prometheus.Registry) http.Handler {
 	return promhttp.HandlerFor(reg, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError, Registry: reg})
 }
 
-// histogram has buckets of 1, 2.5 and 5 times the powers of ten from low to high.
+// histogram returns a histogram with buckets of 1, 2.5 and 5 times the powers of ten from low to high.
 func histogram(name, help string, low, high float64, labels ...string) *prometheus.HistogramVec {
 	return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: decades(low, high)}, labels)
 }

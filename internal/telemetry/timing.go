@@ -9,19 +9,19 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// sampleOneIn decisions is timed: reading the clock twice and finding the bucket takes a microsecond,
-// as long as a decision.
+// sampleOneIn means that one decision in so many is timed: reading the clock twice and finding the
+// bucket takes a microsecond, as long as a decision.
 const sampleOneIn = 256
 
-// timing says which steps are timed when they are next taken; whoever takes one clears it. A decision
-// that has ended sets both, at random: so the steps themselves need no random number.
+// timing says which steps are timed the next time they are taken; that clears the flag. Both flags are
+// set at random at the end of a decision, so that the steps themselves need no random number.
 type timing struct {
-	_           apart
+	_           cacheLinePad
 	match, take atomic.Bool
-	_           apart
+	_           cacheLinePad
 }
 
-// ended may have the next decision timed, by a random number of this one.
+// ended decides by the random number of a decision that has ended whether the next one is timed.
 func (t *timing) ended(random uint32) {
 	if random < 1<<32/sampleOneIn {
 		t.match.Store(true)
@@ -31,17 +31,17 @@ func (t *timing) ended(random uint32) {
 
 func since(start time.Time, o prometheus.Observer) { o.Observe(time.Since(start).Seconds()) }
 
-// Matcher is inner, timed.
+// Matcher returns inner, with a sample of its calls timed.
 func (m *Metrics) Matcher(inner tidegate.Matcher) tidegate.Matcher {
 	return &timedMatcher{inner: inner, next: &m.next.match, took: m.match}
 }
 
 type timedMatcher struct {
-	_     apart
+	_     cacheLinePad
 	inner tidegate.Matcher
 	next  *atomic.Bool
 	took  prometheus.Observer
-	_     apart
+	_     cacheLinePad
 }
 
 // Match implements [tidegate.Matcher].
@@ -52,21 +52,22 @@ func (t *timedMatcher) Match(r *tidegate.Request, dst []tidegate.Check) []tidega
 	return t.inner.Match(r, dst)
 }
 
-// timed is Match, timed; apart, as a function that may defer takes longer whether it does or not.
+// timed times a call of inner. It is a function of its own because a function with a defer takes
+// longer, whether it reaches the defer or not.
 func (t *timedMatcher) timed(r *tidegate.Request, dst []tidegate.Check) []tidegate.Check {
 	defer since(time.Now(), t.took)
 	return t.inner.Match(r, dst)
 }
 
-// Takes returns what a layer before the store needs to time decisions: next is set if the next one
-// is to be timed, which then clears it and tells took.
+// Takes returns what a layer before the store needs to time decisions: if next is set, the layer
+// clears it, times the next decision, and calls took.
 func (m *Metrics) Takes() (next *atomic.Bool, took func(time.Duration)) { return &m.next.take, m.Taken }
 
-// Taken is told how long a decision took that is one of the sampled.
+// Taken records how long a sampled decision took.
 func (m *Metrics) Taken(took time.Duration) { m.take.Observe(took.Seconds()) }
 
-// Calls returns what is told how long each call of a shared store took. It is called once
-// at most.
+// Calls registers the histogram of calls to a shared store, and returns the function that records how
+// long one took. Call it once at most.
 func (m *Metrics) Calls() func(took time.Duration) {
 	call := histogram("tidegate_store_call_seconds",
 		"Time that the shared store took to answer a call by requests, those included that nobody waited for any more.", 1e-5, 10)

@@ -5,10 +5,10 @@ import (
 	"tidegate.dev/tidegate/internal/telemetry/series"
 )
 
-// Totals are the counts of tidegate_decisions_total that are not 0, and those of
+// Totals returns the counts of tidegate_decisions_total that are not 0, and those of
 // tidegate_requests_total over all doors.
 func (m *Metrics) Totals() (all []series.Total) {
-	m.showing.Lock() // what combinations count must not be between two places
+	m.showing.Lock() // so that settle does not move counts meanwhile
 	defer m.showing.Unlock()
 	usual := m.combinedCounts()
 	for o := range outcome.Whole {

@@ -185,8 +185,8 @@ func (p *pass) step(n int) {
 	}
 }
 
-// telling is a problem as it was reported.
-type telling struct {
+// reported is a problem as it was reported.
+type reported struct {
 	check   string
 	pos     diag.Pos
 	message string
@@ -204,7 +204,7 @@ type pass struct {
 	check   string // the current one
 	steps   int    // comparisons that it may still make
 	found   diag.Tally
-	told    telling                    // the last one reported
+	told    reported                   // the last one reported
 	lists   map[string][]rulefile.Test // those in the rule file itself
 
 	waivers []*waiver
@@ -273,10 +273,10 @@ func inForce(f *rulefile.File, now time.Time) *rulefile.File {
 
 // report adds a problem: message says what is wrong, hint what to write.
 func (p *pass) report(pos diag.Pos, s diag.Severity, message, hint string) {
-	if p.told == (telling{p.check, pos, message}) { // a tier or table would repeat it for each of its branches
+	if p.told == (reported{p.check, pos, message}) { // a tier or table would repeat it for each of its branches
 		return
 	}
-	p.told = telling{p.check, pos, message}
+	p.told = reported{p.check, pos, message}
 	problem := p.file.Problem(pos, s, message, hint)
 	p.add(problem)
 }

@@ -325,7 +325,7 @@ func (r *reloader) unchanged() {
 	r.mu.Unlock()
 	r.keepCopies()
 	if failed {
-		r.log.Info(r.what+" are again as those in force", "name", r.name)
+		r.log.Info(r.what+" are the same again as those in force", "name", r.name)
 	}
 }
 

@@ -15,8 +15,8 @@ type view struct {
 	bundles []*Bundle // of layers that are not on disk; nil for others
 	copied  []bool    // which of them are copies
 	open    func(name string) ([]byte, error)
-	order   []thing
-	seen    map[thing]*item
+	order   []dependency
+	seen    map[dependency]*item
 	over    atomic.Bool // set when the reading has ended
 	rules   [][]string  // the files that the rules were read from, by layer; nil if they were not
 	parts   [][]string  // the same, split by the layers within bundles
@@ -25,11 +25,11 @@ type view struct {
 // newView begins a reading of the rules in roots and bundles. It looks at the roots themselves, so
 // that a missing rule file is noticed, too.
 func newView(roots []string, bundles []*Bundle, open func(string) ([]byte, error)) *view {
-	v := &view{bundles: bundles, open: open, seen: map[thing]*item{}}
+	v := &view{bundles: bundles, open: open, seen: map[dependency]*item{}}
 	for _, name := range roots {
 		if name != "" {
 			name = filepath.Clean(name)
-			v.look(thing{name: name})
+			v.look(dependency{name: name})
 		}
 		v.roots = append(v.roots, name)
 	}
@@ -42,23 +42,23 @@ func (v *view) readFile(name string) ([]byte, error) {
 	if v.over.Load() {
 		return v.open(name)
 	}
-	it := v.look(thing{name: filepath.Clean(name)})
+	it := v.look(dependency{name: filepath.Clean(name)})
 	switch {
 	case it.err != nil:
 		return nil, it.err
 	case it.mark.isDir():
-		return nil, fmt.Errorf("%s is a folder, and a file is wanted here", name)
+		return nil, fmt.Errorf("%s is a folder, and a file is expected here", name)
 	}
 	return it.data, nil
 }
 
 // glob finds files for the reading.
 func (v *view) glob(pattern string) ([]string, error) {
-	it := v.look(thing{name: pattern, pattern: true})
+	it := v.look(dependency{name: pattern, pattern: true})
 	return it.names, it.err
 }
 
-func (v *view) look(th thing) *item {
+func (v *view) look(th dependency) *item {
 	it := v.seen[th]
 	if it == nil {
 		it = th.look(v.open)
@@ -86,7 +86,7 @@ func (v *view) texts() []map[string][]byte {
 		}
 		all[i] = make(map[string][]byte)
 		for _, name := range names {
-			if it := v.seen[thing{name: name}]; it != nil && it.err == nil {
+			if it := v.seen[dependency{name: name}]; it != nil && it.err == nil {
 				all[i][name] = it.data
 			}
 		}
@@ -128,8 +128,8 @@ func (v *view) lacks(other *view) bool {
 }
 
 // files returns the files that were asked for, in order.
-func (v *view) files() []thing {
-	var all []thing
+func (v *view) files() []dependency {
+	var all []dependency
 	for _, th := range v.order {
 		if !th.pattern && !v.seen[th].mark.isDir() {
 			all = append(all, th)
@@ -176,7 +176,7 @@ func (v *view) sameOnDisk(other *view) bool {
 // base returns the folder that file names of a layer on disk are relative to.
 func (v *view) base(layer int) string {
 	root := v.roots[layer]
-	if v.seen[thing{name: root}].mark.isDir() {
+	if v.seen[dependency{name: root}].mark.isDir() {
 		return root
 	}
 	return filepath.Dir(root)
@@ -221,7 +221,7 @@ func (v *view) hashes(layers []Layer) (sums []string, all string) {
 func (v *view) sum(layer int, names []string) string {
 	var files []hashed
 	for _, name := range names {
-		if it := v.seen[thing{name: name}]; it != nil {
+		if it := v.seen[dependency{name: name}]; it != nil {
 			files = append(files, hashed{from(v.base(layer), name), it.sum})
 		}
 	}

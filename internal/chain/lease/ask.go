@@ -77,7 +77,7 @@ func (s *Store) askLocked(sh *shard, sup *supply, now time.Duration) {
 	if s.closed.Load() {
 		return
 	}
-	sup.asking = true
+	sup.inFlight = true
 	s.calls.Go(func() { s.ask(sh, sup, copies, cost) })
 }
 

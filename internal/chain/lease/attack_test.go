@@ -206,7 +206,7 @@ func TestResetEndsAskingAgain(t *testing.T) {
 			waits := func() bool { // for a call that asks again, which requests have come for
 				for i := range s.shards {
 					for _, sup := range s.shards[i].supplies {
-						if sup.scarce && !sup.asking && sup.asked > sup.came {
+						if sup.scarce && !sup.inFlight && sup.asked > sup.came {
 							return true
 						}
 					}

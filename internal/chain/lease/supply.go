@@ -17,10 +17,10 @@ type supply struct {
 	held  []portion // the oldest first
 	meter meter
 
-	asking bool          // a call for a portion is under way
-	trip   time.Duration // how long the last answer took
-	came   time.Duration // when the last answer came
-	before time.Duration // no call for a portion before this
+	inFlight bool          // a call for a portion is under way
+	trip     time.Duration // how long the last answer took
+	came     time.Duration // when the last answer came
+	before   time.Duration // no call for a portion before this
 	// scarce is true if the last call granted less than it asked for; refusal says why.
 	// Requests that no portion answers are then refused until the next call.
 	scarce  bool
@@ -70,7 +70,7 @@ func (s *supply) use(cost int64, now time.Duration) (from *portion, a answer) {
 	}
 	// The refusal holds until shortly after the next call is due, and while that is under way, but
 	// not for long.
-	if s.scarce && (now < s.before+pause || s.asking && now < s.before+s.life/2) {
+	if s.scarce && (now < s.before+pause || s.inFlight && now < s.before+s.life/2) {
 		return nil, refused
 	}
 	return nil, unknown
@@ -118,7 +118,7 @@ func (s *supply) expire(now time.Duration) {
 // surely be used: the demand of the last life, scaled to the part of a life that remains when the
 // answer comes, less what demand may vary by.
 func (s *supply) wants(now time.Duration) (copies, cost int64) {
-	if s.asking || now < s.before {
+	if s.inFlight || now < s.before {
 		return 0, 0
 	}
 	cost = s.meter.largest()
@@ -162,7 +162,7 @@ func (s *supply) grant(p portion, n int64, rest tidegate.Decision, now time.Dura
 		return
 	}
 	s.trip, s.came = now-p.sent, now
-	s.asking, s.scarce, s.before = false, false, p.sent+pause
+	s.inFlight, s.scarce, s.before = false, false, p.sent+pause
 	s.expire(now)
 	if p.left < n {
 		s.scarce, s.refusal, s.told = true, rest, p.sent
@@ -194,7 +194,7 @@ const maxHeld = 8
 
 // fail notes that a call for a portion had no answer: for a life, no other is made.
 func (s *supply) fail(now time.Duration) {
-	s.asking, s.scarce, s.before = false, false, now+s.life
+	s.inFlight, s.scarce, s.before = false, false, now+s.life
 }
 
 // returned notes that a window got events back: if they were scarce, it is worth asking again now.

@@ -107,7 +107,7 @@ func (s *Store) newSupply(checks []tidegate.Check) *supply {
 func (sh *shard) addLocked(hash uint64, sup *supply, now time.Duration) bool {
 	if len(sh.supplies) >= maxSupplies/8 {
 		for h, old := range sh.supplies {
-			if now-old.asked > idle && !old.asking {
+			if now-old.asked > idle && !old.inFlight {
 				delete(sh.supplies, h)
 			}
 		}

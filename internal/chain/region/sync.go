@@ -44,7 +44,7 @@ func Sync(o Options) *Syncer {
 	ctx, stop := context.WithCancel(context.Background())
 	s := &Syncer{stop: stop}
 	for _, to := range o.Others {
-		t := &teller{o: &o, to: to, holder: tidegate.NewHandle()}
+		t := &sender{o: &o, to: to, holder: tidegate.NewHandle()}
 		s.tellers.Go(func() { t.run(ctx) })
 	}
 	return s
@@ -56,9 +56,9 @@ func (s *Syncer) Close() {
 	s.tellers.Wait()
 }
 
-// teller sends to one region. All that it knows is also in the stores, so that another one can go on
+// sender sends to one region. All that it knows is also in the stores, so that another one can go on
 // where it has ended.
-type teller struct {
+type sender struct {
 	o      *Options
 	to     Other
 	holder [2]uint64
@@ -73,7 +73,7 @@ type teller struct {
 }
 
 // run sends changes to the region until ctx ends.
-func (t *teller) run(ctx context.Context) {
+func (t *sender) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		pause, err := t.tellChanges(ctx)
 		if ctx.Err() != nil {
@@ -91,7 +91,7 @@ func (t *teller) run(ctx context.Context) {
 }
 
 // note calls OnTrouble when trouble begins or ends.
-func (t *teller) note(err error) {
+func (t *sender) note(err error) {
 	was := t.failed
 	if t.failed++; err == nil {
 		t.failed = 0
@@ -109,7 +109,7 @@ const nothing = 1 << 52
 
 // tellChanges sends what has changed, as much as one call has room for. It returns the pause until the
 // next call.
-func (t *teller) tellChanges(ctx context.Context) (pause time.Duration, err error) {
+func (t *sender) tellChanges(ctx context.Context) (pause time.Duration, err error) {
 	began := time.Now()
 	feed, err := t.feed(ctx)
 	switch {
@@ -148,7 +148,7 @@ func (t *teller) tellChanges(ctx context.Context) (pause time.Duration, err erro
 }
 
 // feed asks the store of this region what has changed.
-func (t *teller) feed(ctx context.Context) (chain.Feed, error) {
+func (t *sender) feed(ctx context.Context) (chain.Feed, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	q := chain.FeedQuery{To: t.to.Name, Holder: t.holder, Hold: hold, Own: chain.RegionNumber(t.o.Name), Since: nothing}
@@ -167,7 +167,7 @@ func (t *teller) feed(ctx context.Context) (chain.Feed, error) {
 }
 
 // merge sends counters to the other region.
-func (t *teller) merge(ctx context.Context, counters []chain.Replica) (chain.Welcome, error) {
+func (t *sender) merge(ctx context.Context, counters []chain.Replica) (chain.Welcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	g := chain.Greeting{From: t.o.Name, To: chain.RegionNumber(t.to.Name), Age: -1}

@@ -37,7 +37,7 @@ func TestRanks(t *testing.T) {
 			}
 		}
 		join(5)
-		time.Sleep(DefaultTTL + 3*DefaultEvery) // the roll has been whole for a while
+		time.Sleep(DefaultTTL + 3*DefaultEvery) // the list has been whole for a while
 		ranks(t, all...)
 		for range 3 {
 			all[0].Close()
@@ -56,7 +56,7 @@ func TestRanks(t *testing.T) {
 	})
 }
 
-// Fewer are believed at once only by a roll that has listed this instance for a while.
+// Fewer are believed at once only by a list that has listed this instance for a while.
 func TestTallyOfAWholeRoll(t *testing.T) {
 	k := tally{size: 1}
 	f := func(live int, listed bool, err error, at, want int) {
@@ -79,7 +79,7 @@ func TestTallyOfAWholeRoll(t *testing.T) {
 	f(3, true, nil, 28, 6) // whole since 20 s, fewer since 18 s
 	f(3, true, nil, 30, 3)
 	f(5, true, nil, 31, 5)
-	f(1, false, nil, 32, 5) // another roll
+	f(1, false, nil, 32, 5) // another list
 	f(1, true, nil, 35, 5)
 	f(2, true, nil, 42, 2)
 }

@@ -1,9 +1,9 @@
 // Package registry counts the instances that share the counters. Each instance sends a
-// heartbeat every few seconds to a roll that all can reach; an instance that has been silent
+// heartbeat every few seconds to a list that all can reach; an instance that has been silent
 // for a while is no longer counted.
 //
-// While the roll cannot be reached, the number stays as it was, so that instances keep their
-// shares. After an outage the number shrinks only when the roll has said so for a while,
+// While the list cannot be reached, the number stays as it was, so that instances keep their
+// shares. After an outage the number shrinks only when the list has said so for a while,
 // because all instances have to come back first.
 //
 // Start with [Join].
@@ -27,10 +27,10 @@ const (
 	DefaultTTL   = 10 * time.Second
 )
 
-// Roll lists the instances that send heartbeats.
-type Roll interface {
+// List lists the instances that send heartbeats.
+type List interface {
 	// Beat sends a heartbeat, and returns how many instances are live. It may return a
-	// Roster together with an error: then only parts of the roll have answered.
+	// Roster together with an error: then only parts of the list have answered.
 	Beat(ctx context.Context, h chain.Heartbeat) (chain.Roster, error)
 	// Leave removes the instance id.
 	Leave(ctx context.Context, id string) error
@@ -41,8 +41,8 @@ type Options struct {
 	// Every is about how often a heartbeat is sent; 0 means DefaultEvery.
 	Every time.Duration
 	// TTL is how long after its last heartbeat an instance still counts. After an outage, the
-	// roll must say for as long that there are fewer instances before that is believed. 0
-	// means DefaultTTL. Calls of the roll may take half of Every.
+	// list must say for as long that there are fewer instances before that is believed. 0
+	// means DefaultTTL. Calls of the list may take half of Every.
 	TTL time.Duration
 	// About returns what this instance tells the others about itself, with each beat; nil
 	// means nothing.
@@ -56,11 +56,11 @@ type Options struct {
 
 // Registry is membership in a fleet. Use [New] or [Join].
 type Registry struct {
-	roll   Roll
+	list   List
 	o      Options
 	id     string
 	is     atomic.Pointer[membership]
-	busy   chan struct{}      // full while a call of the roll is under way
+	busy   chan struct{}      // full while a call of the list is under way
 	soon   chan struct{}      // full when a beat is due at once
 	stop   context.CancelFunc // nil until it joins
 	done   sync.WaitGroup
@@ -69,21 +69,21 @@ type Registry struct {
 }
 
 // Join returns a Registry of which this process is a member at once.
-func Join(roll Roll, o Options) *Registry {
-	f := New(roll, o)
+func Join(list List, o Options) *Registry {
+	f := New(list, o)
 	f.Join()
 	return f
 }
 
 // New returns a Registry of which this process is not yet a member.
-func New(roll Roll, o Options) *Registry {
+func New(list List, o Options) *Registry {
 	if o.Every <= 0 {
 		o.Every = DefaultEvery
 	}
 	if o.TTL <= 0 {
 		o.TTL = DefaultTTL
 	}
-	f := &Registry{roll: roll, o: o, id: rand.Text(), busy: make(chan struct{}, 1), soon: make(chan struct{}, 1)}
+	f := &Registry{list: list, o: o, id: rand.Text(), busy: make(chan struct{}, 1), soon: make(chan struct{}, 1)}
 	f.Assume(1)
 	return f
 }
@@ -105,7 +105,7 @@ func (f *Registry) Beat() {
 	}
 }
 
-// ID returns the name of this instance in the roll, which differs in every process.
+// ID returns the name of this instance in the list, which differs in every process.
 func (f *Registry) ID() string { return f.id }
 
 // Size returns how many instances there are, as far as is known: at least this one.
@@ -124,7 +124,7 @@ type membership struct{ size, rank int }
 // Assume sets how many there are, as a predecessor knew. Call it before Join.
 func (f *Registry) Assume(size int) { f.is.Store(&membership{max(size, 1), -1}) }
 
-// Close leaves the roll, if that can be reached. It waits for that, at most for half of Every.
+// Close leaves the list, if that can be reached. It waits for that, at most for half of Every.
 func (f *Registry) Close() {
 	f.once.Do(func() {
 		if f.stop == nil { // it never joined
@@ -133,7 +133,7 @@ func (f *Registry) Close() {
 		f.stop()
 		f.done.Wait()
 		_ = f.ask(context.Background(), func(ctx context.Context) error { // if it fails, TTL removes this instance
-			return f.roll.Leave(ctx, f.id)
+			return f.list.Leave(ctx, f.id)
 		})
 	})
 }
@@ -149,7 +149,7 @@ func (f *Registry) beat(ctx context.Context) {
 		}
 		var answer atomic.Pointer[chain.Roster]
 		err := f.ask(ctx, func(ctx context.Context) error {
-			r, err := f.roll.Beat(ctx, chain.Heartbeat{ID: f.id, TTL: f.o.TTL, About: about})
+			r, err := f.list.Beat(ctx, chain.Heartbeat{ID: f.id, TTL: f.o.TTL, About: about})
 			answer.Store(&r)
 			return err
 		})
@@ -189,10 +189,10 @@ func (f *Registry) beat(ctx context.Context) {
 	}
 }
 
-// errSilent is the reason when the roll does not answer and does not heed its context.
-var errSilent = errors.New("the roll does not answer")
+// errSilent is the reason when the list does not answer and does not heed its context.
+var errSilent = errors.New("the store does not answer")
 
-// ask calls the roll, and stops waiting when the time is up, even if the call does not return.
+// ask calls the list, and stops waiting when the time is up, even if the call does not return.
 // It makes no other call before that one has returned.
 func (f *Registry) ask(ctx context.Context, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, f.o.Every/2)

@@ -11,7 +11,7 @@ import (
 	"tidegate.dev/tidegate/internal/chain"
 )
 
-// paper is a roll in memory: Redis does not live in virtual time.
+// paper is a list in memory: Redis does not live in virtual time.
 type paper struct {
 	mu    sync.Mutex
 	until map[string]time.Time
@@ -109,7 +109,7 @@ func TestFleet(t *testing.T) {
 		a.Close()
 		a.Close()
 		if len(p.until) != 1 { // the one that died
-			t.Errorf("the roll has %v", p.until)
+			t.Errorf("the list has %v", p.until)
 		}
 		b.Close()
 	})
@@ -142,7 +142,7 @@ func TestEachBeatIsTold(t *testing.T) {
 	})
 }
 
-// A roll that does not answer is waited for no longer than it has, and there is one
+// A list that does not answer is waited for no longer than it has, and there is one
 // call of it at most.
 func TestRollThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -11,11 +11,11 @@ import (
 type tally struct {
 	size int
 
-	// Whether the roll has listed this instance at every beat, and since when.
+	// Whether the list has listed this instance at every beat, and since when.
 	intact bool
 	from   time.Duration
 
-	// Whether the roll says that there are fewer instances than size; if so, since when, and the
+	// Whether the list says that there are fewer instances than size; if so, since when, and the
 	// most that it has counted since then.
 	fewer bool
 	since time.Duration
@@ -25,7 +25,7 @@ type tally struct {
 // step returns the tally after a heartbeat that was answered with r at now, or failed with err,
 // or both. A higher number is adopted at once: shares that are too small admit too little for a
 // moment, but shares that are too large admit too much. A lower number is adopted at once only
-// if the roll has been intact for a while, so that no live instance can be missing in it.
+// if the list has been intact for a while, so that no live instance can be missing in it.
 func (t tally) step(r chain.Roster, err error, now, ttl time.Duration) tally {
 	switch listed := err == nil && r.Listed; {
 	case !listed:
@@ -34,7 +34,7 @@ func (t tally) step(r chain.Roster, err error, now, ttl time.Duration) tally {
 		t.intact, t.from = true, now
 	}
 	switch live := r.Live; {
-	case err != nil && live < 1: // else a part of the roll has answered
+	case err != nil && live < 1: // else a part of the list has answered
 		t.fewer = false
 	case live >= t.size, t.intact && now-t.from >= ttl:
 		t.size, t.fewer = max(live, 1), false

@@ -118,8 +118,8 @@ func (r *run) closeRegions() {
 	}
 }
 
-// sufferRegions plays the wipes and crashes, in order of time. Cuts are up to the links.
-func (r *run) sufferRegions() {
+// playRegionFaults plays the wipes and crashes, in order of time. Cuts are up to the links.
+func (r *run) playRegionFaults() {
 	type event struct {
 		at time.Duration
 		do func()

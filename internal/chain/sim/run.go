@@ -72,9 +72,9 @@ func (r *run) play() {
 	}
 	time.Sleep(10 * time.Millisecond) // all are counted
 	var faults sync.WaitGroup
-	faults.Go(r.sufferRegions)
+	faults.Go(r.playRegionFaults)
 	for _, f := range r.s.Faults {
-		faults.Go(func() { r.suffer(f) })
+		faults.Go(func() { r.playFault(f) })
 	}
 	r.press()
 	faults.Wait()
@@ -110,9 +110,9 @@ func (r *run) clock(t time.Duration) int64 {
 // sleepUntil sleeps until a time since the beginning.
 func (r *run) sleepUntil(t time.Duration) { time.Sleep(t - time.Since(r.start)) }
 
-// suffer plays the part of a fault that happens to the server or to nodes. The links play the
+// playFault plays the part of a fault that happens to the server or to nodes. The links play the
 // rest.
-func (r *run) suffer(f Fault) {
+func (r *run) playFault(f Fault) {
 	switch f.Kind {
 	case Empty:
 		r.sleepUntil(f.At)

@@ -33,7 +33,7 @@ type state struct {
 	held    map[tidegate.Handle]tidegate.Receipt // slots, by their names
 	marks   map[tidegate.Handle]time.Time        // names given back before they were taken, and until when that is known
 	posted  map[postName]uint64                  // the number of the last post
-	roll    map[string]time.Time                 // instances, and until when they count
+	listed  map[string]time.Time                 // instances, and until when they count
 	lent    lentBuckets
 	tallies *hub.Hub // what instances have counted by themselves
 }
@@ -68,11 +68,11 @@ func (s *server) empty() state {
 	return state{
 		store: memory.Open(memory.Config{MaxBytes: s.bytes, Now: s.now}),
 		held:  map[tidegate.Handle]tidegate.Receipt{}, marks: map[tidegate.Handle]time.Time{},
-		posted: map[postName]uint64{}, roll: map[string]time.Time{}, lent: lentBuckets{}, tallies: hub.New(s.now),
+		posted: map[postName]uint64{}, listed: map[string]time.Time{}, lent: lentBuckets{}, tallies: hub.New(s.now),
 	}
 }
 
-// loseAll is a restart without data.
+// loseAll restarts the server without its data.
 func (s *server) loseAll() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,8 +90,8 @@ func (s *server) replicate(at time.Duration, dir string) error {
 	for name, number := range s.state.posted {
 		r.state.posted[name] = number
 	}
-	for id, until := range s.state.roll {
-		r.state.roll[id] = until
+	for id, until := range s.state.listed {
+		r.state.listed[id] = until
 	}
 	s.copies[at] = r
 	return s.state.store.Snapshot(r.file)
@@ -160,9 +160,9 @@ func (s *server) beat(h chain.Heartbeat) (r chain.Roster) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.now()
-	r.Listed = s.state.roll[h.ID].After(now)
-	s.state.roll[h.ID] = now.Add(h.TTL)
-	for id, until := range s.state.roll {
+	r.Listed = s.state.listed[h.ID].After(now)
+	s.state.listed[h.ID] = now.Add(h.TTL)
+	for id, until := range s.state.listed {
 		if until.After(now) {
 			r.Live++
 			if id < h.ID {
@@ -176,5 +176,5 @@ func (s *server) beat(h chain.Heartbeat) (r chain.Roster) {
 func (s *server) leave(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.state.roll, id)
+	delete(s.state.listed, id)
 }

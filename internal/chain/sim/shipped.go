@@ -7,8 +7,8 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// Shipped are the scenarios that have a name. Each is one run or several.
-var Shipped = []Ship{
+// Shipped are the scenarios that ship with the program.
+var Shipped = []NamedScenario{
 	{"latency_sweep", "three nodes, Redis 0 to 24 ms away, 3.6 times the limit", latencySweep},
 	{"rollout", "20 nodes change from 100/s to 50/s one after the other, at 3 times the limit", rollout},
 	{"outage_many_keys", "20 nodes, 5,000 keys at 3 times their limits, Redis gone for 5 s", outageManyKeys},
@@ -16,8 +16,8 @@ var Shipped = []Ship{
 	{"edge", "200 nodes at the edge, Redis 14 to 18 ms away, 20 of them cut off for 3 s", edge},
 }
 
-// Ship is a scenario with a name.
-type Ship struct {
+// NamedScenario is a scenario that ships with the program. It is one run or several.
+type NamedScenario struct {
 	Name, About string
 	Runs        func(seed uint64) []Scenario
 }

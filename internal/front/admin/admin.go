@@ -33,7 +33,7 @@ type Options struct {
 	Token func() string
 	// Operators returns the operators with tokens of their own; nil means that there are none. It
 	// is called for every request.
-	Operators func() Roster
+	Operators func() Operators
 	// Certificates are the roles of operators by the common name of their verified certificate, "*"
 	// for all others; nil means that certificates do not count.
 	Certificates map[string]Role

@@ -13,10 +13,10 @@ import (
 
 // guard identifies the operator of a request.
 type guard struct {
-	token        func() string   // nil means that there is no token that permits everything
-	roster       func() Roster   // nil means that no operator has a token of their own
-	certificates map[string]Role // by common name; nil means that certificates do not count
-	sso          *SSO            // nil means that no proxy signs operators in
+	token        func() string    // nil means that there is no token that permits everything
+	operators    func() Operators // nil means that no operator has a token of their own
+	certificates map[string]Role  // by common name; nil means that certificates do not count
+	sso          *SSO             // nil means that no proxy signs operators in
 	sessions     *sessions
 }
 
@@ -33,7 +33,7 @@ func newGuard(o *Options) guard {
 
 // open reports whether operators cannot be identified at all.
 func (g *guard) open() bool {
-	return g.token == nil && g.roster == nil && g.certificates == nil && g.sso == nil
+	return g.token == nil && g.operators == nil && g.certificates == nil && g.sso == nil
 }
 
 // who returns the operator of a request; the problem says why it is not permitted.
@@ -105,10 +105,10 @@ func (g *guard) byHash(hash [sha256.Size]byte) (Operator, bool) {
 			return Operator{"token", Rule, "token"}, true
 		}
 	}
-	if g.roster == nil {
+	if g.operators == nil {
 		return Operator{}, false
 	}
-	o, ok := g.roster()[hash]
+	o, ok := g.operators()[hash]
 	return o, ok
 }
 

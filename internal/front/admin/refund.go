@@ -72,7 +72,7 @@ func refundable(c *Counter) bool {
 // never gives back more than was counted.
 func (s *server) refund(ctx context.Context, c *Counter, n int64) (given int64, err error) {
 	limit := c.check.Limit
-	look := tidegate.Check{Key: c.check.Key, Limit: withDebts(limit)}
+	look := tidegate.Check{Key: c.check.Key, Limit: widened(limit)}
 	before, err := s.peekOne(ctx, look)
 	if err != nil {
 		return 0, err
@@ -102,10 +102,10 @@ func (s *server) refund(ctx context.Context, c *Counter, n int64) (given int64, 
 	return given, nil
 }
 
-// withDebts returns a limit of the same counter with three times the events, so that a peek also
+// widened returns a limit of the same counter with three times the events, so that a peek also
 // shows what is used beyond l. It returns l if there is no such limit, or if l is exact: a bucket of
 // another size would be converted.
-func withDebts(l *tidegate.Limit) *tidegate.Limit {
+func widened(l *tidegate.Limit) *tidegate.Limit {
 	if exact(l) {
 		return l
 	}

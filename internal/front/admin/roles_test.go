@@ -96,13 +96,13 @@ func newGuarded(t *testing.T, log Audit) *desk {
 		fmt.Fprintf(&text, "%s-op %s %s\n", role, role, hex.EncodeToString(hash[:]))
 		certificates["cert-"+role.String()], signedIn["sso-"+role.String()] = role, role
 	}
-	roster, err := ParseRoster("operators", []byte(text.String()))
+	operators, err := ParseOperators("operators", []byte(text.String()))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var d *desk
 	d = newDesk(t, few, func(o *Options) {
-		o.Operators = func() Roster { return roster }
+		o.Operators = func() Operators { return operators }
 		o.Certificates = certificates
 		o.SSO = &SSO{Header: "X-User", From: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")}, Roles: signedIn}
 		o.Load = func(float64) error { return nil }
@@ -287,11 +287,11 @@ func TestCertificateThatNobodyVerified(t *testing.T) {
 	problem(t, w, 401, "certificate")
 }
 
-func TestRoster(t *testing.T) {
+func TestParseOperators(t *testing.T) {
 	const hash = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08" // of test
 	f := func(text, want string) {
 		t.Helper()
-		r, err := ParseRoster("operators", []byte(text))
+		r, err := ParseOperators("operators", []byte(text))
 		switch {
 		case want == "" && (err != nil || len(r) == 0):
 			t.Errorf("%q: %v", text, err)
@@ -317,27 +317,27 @@ func TestRoster(t *testing.T) {
 	f(strings.Repeat("a", 65)+" view "+hash, "longer than 64")
 	f("a\x1bb view "+hash, "cannot be printed")
 	f("alice view "+hex.EncodeToString(sha256.New().Sum(nil)), "of nothing")
-	r, err := ParseRoster("operators", []byte("alice view "+hash))
+	r, err := ParseOperators("operators", []byte("alice view "+hash))
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := guard{roster: func() Roster { return r }}
+	g := guard{operators: func() Operators { return r }}
 	for token, want := range map[string]bool{"test": true, "Test": false, "": false, hash: false} {
 		if _, _, p := g.findToken(token); (p == nil) != want {
 			t.Errorf("the token %q: %v", token, p)
 		}
 	}
 	newline := sha256.Sum256([]byte("test\n")) // as sha256sum of a file makes it
-	r, err = ParseRoster("operators", []byte("alice view "+hex.EncodeToString(newline[:])))
+	r, err = ParseOperators("operators", []byte("alice view "+hex.EncodeToString(newline[:])))
 	if _, _, p := g.findToken("test"); err != nil || p != nil {
 		t.Errorf("the hash of a file: %v, %v", err, p)
 	}
 }
 
-func FuzzRoster(f *testing.F) {
+func FuzzOperators(f *testing.F) {
 	f.Add([]byte("alice view 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		r, err := ParseRoster("operators", text)
+		r, err := ParseOperators("operators", text)
 		for hash, o := range r {
 			if err != nil || o.Role == Nobody || !validName(o.Name) || hash == [sha256.Size]byte{} && !strings.Contains(string(text), strings.Repeat("0", 64)) {
 				t.Errorf("%+v of %q", o, text)

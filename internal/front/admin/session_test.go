@@ -19,18 +19,18 @@ const (
 )
 
 // signInDesk has alice, who may operate, bob, who may look, and a token for everything.
-func signInDesk(t *testing.T, written *diary) (*desk, Roster) {
+func signInDesk(t *testing.T, written *diary) (*desk, Operators) {
 	t.Helper()
-	roster := Roster{
+	operators := Operators{
 		sha256.Sum256([]byte(aliceToken)):        {"alice", Operate, "token"},
 		sha256.Sum256([]byte(bobToken + "\n")):   {"bob", View, "token"},
 		sha256.Sum256([]byte("scrape-01234567")): {"prometheus", Scrape, "token"},
 	}
 	return newDesk(t, few, func(o *Options) {
-		o.Operators = func() Roster { return roster }
+		o.Operators = func() Operators { return operators }
 		o.Token = func() string { return "master-0123456789abcdef" }
 		o.Audit = written
-	}), roster
+	}), operators
 }
 
 // signIn returns the cookie of a session.
@@ -156,13 +156,13 @@ func TestSessionCSRF(t *testing.T) {
 
 // Sessions have the role of their operator, as it is now.
 func TestSessionRoles(t *testing.T) {
-	d, roster := signInDesk(t, new(diary))
+	d, operators := signInDesk(t, new(diary))
 	bob := signIn(t, d, bobToken)
 	problem(t, d.ask("POST", "/keys/reset", `{}`, with(bob), header("Origin", ourOrigin)), 403, "needs operate")
 	hash := sha256.Sum256([]byte(bobToken + "\n"))
-	roster[hash] = Operator{"bob", Operate, "token"}
+	operators[hash] = Operator{"bob", Operate, "token"}
 	problem(t, d.ask("POST", "/keys/reset", `{}`, with(bob), header("Origin", ourOrigin)), 400, "whose counters")
-	delete(roster, hash)
+	delete(operators, hash)
 	problem(t, d.ask("GET", "/session", "", with(bob)), 401, "token")
 }
 

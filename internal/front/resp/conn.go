@@ -151,13 +151,13 @@ func (c *conn) enter() {
 		was := c.anonymous()
 		c.account = now.still(c.account)
 		c.accounts = now
-		c.estrange(was)
+		c.startAuthTime(was)
 	}
 }
 
-// estrange gives a client that has to authenticate now time to do so, from now on. was means that
-// it had to before: then it gets no more time.
-func (c *conn) estrange(was bool) {
+// startAuthTime starts the time that a client has to authenticate, if it has to now. was means that it
+// had to before: then it gets no more time.
+func (c *conn) startAuthTime(was bool) {
 	if !was && c.anonymous() {
 		c.stranger = time.Now()
 	}
@@ -185,7 +185,7 @@ func (c *conn) refuse(err error) {
 	}
 }
 
-// quiet is how long the connection may be quiet while the server shuts down. It may be
+// quiet returns how long the connection may be quiet while the server shuts down. It may be
 // called by another goroutine.
 func (c *conn) quiet() time.Duration {
 	if c.hasAsked.Load() {

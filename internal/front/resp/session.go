@@ -39,7 +39,7 @@ func (c *conn) quit([][]byte) {
 func (c *conn) reset([][]byte) {
 	was := c.anonymous()
 	c.account, c.name, c.resp = nil, "", 2
-	c.estrange(was)
+	c.startAuthTime(was)
 	c.simple("RESET")
 }
 

@@ -184,17 +184,18 @@ func (s *Server) giveBack(ctx context.Context, d *descriptor) {
 	d.decision.OK, d.decision.Never, d.decision.RetryAfter = true, false, 0
 }
 
-// aboves has, for limits, those of one event more on the same counters.
-type aboves struct {
+// nextLimits caches, for limits, those with one event more on the same counters.
+type nextLimits struct {
 	mu  sync.RWMutex
 	all map[*tidegate.Limit]*tidegate.Limit
 }
 
-// maxAboves bounds them: all are forgotten at once, with them those of rules that are gone.
-const maxAboves = 4096
+// maxNextLimits bounds the cache, which is emptied when it is full: it may have limits of rules that are
+// gone.
+const maxNextLimits = 4096
 
 // of returns the limit of one event more than l; nil if there is none.
-func (a *aboves) of(l *tidegate.Limit) *tidegate.Limit {
+func (a *nextLimits) of(l *tidegate.Limit) *tidegate.Limit {
 	a.mu.RLock()
 	above, ok := a.all[l]
 	a.mu.RUnlock()
@@ -206,7 +207,7 @@ func (a *aboves) of(l *tidegate.Limit) *tidegate.Limit {
 	above, _ = tidegate.NewLimit(spec) // nil at the bound of what can be counted
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.all == nil || len(a.all) >= maxAboves {
+	if a.all == nil || len(a.all) >= maxNextLimits {
 		a.all = make(map[*tidegate.Limit]*tidegate.Limit)
 	}
 	a.all[l] = above

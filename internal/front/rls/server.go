@@ -35,7 +35,7 @@ type Server struct {
 	streams  atomic.Int64 // of health and reflection
 
 	alarms    chain.Alarms
-	above     aboves
+	above     nextLimits
 	calls     sync.Pool // of *call
 	exchanges sync.Pool // of *exchange
 	vectors   sync.Pool // of *[]tidegate.Check
@@ -228,7 +228,7 @@ func failsOpen(d *descriptor) bool {
 	return true
 }
 
-// recovered, when deferred, logs a panic and passes it to tell as an error: other calls go on.
+// recovered logs a panic and passes it to tell as an error, so that other calls go on. Defer it.
 func (s *Server) recovered(tell func(error)) {
 	if v := recover(); v != nil {
 		s.o.Log.Error("a panic while a call was answered", "panic", fmt.Sprint(v), "stack", string(debug.Stack()))

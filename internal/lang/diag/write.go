@@ -24,12 +24,12 @@ func (l List) Write(w io.Writer, color bool) error {
 func (l List) render(color bool) []byte {
 	var text []byte
 	for _, p := range l {
-		text = p.render(text, pen(color))
+		text = p.render(text, colors(color))
 	}
 	return text
 }
 
-func (p Problem) render(text []byte, in pen) []byte {
+func (p Problem) render(text []byte, in colors) []byte {
 	text = append(text, in.bold(p.place())...)
 	text = append(text, p.heading(in)+": "+in.bold(printable(p.Message))+"\n"...)
 	if p.Waived != "" { // nothing is to be done about it
@@ -69,7 +69,7 @@ func number(n int) string {
 	return strconv.Itoa(n)
 }
 
-func (p Problem) heading(in pen) string {
+func (p Problem) heading(in colors) string {
 	word := p.Severity.String()
 	if p.Waived != "" {
 		word = "waived"
@@ -86,15 +86,15 @@ func (p Problem) heading(in pen) string {
 	return in.red(word)
 }
 
-// pen writes in color when it is true.
-type pen bool
+// colors makes text colored if it is true.
+type colors bool
 
-func (in pen) bold(s string) string   { return in.write("1", s) }
-func (in pen) red(s string) string    { return in.write("1;31", s) }
-func (in pen) green(s string) string  { return in.write("1;32", s) }
-func (in pen) yellow(s string) string { return in.write("1;33", s) }
+func (in colors) bold(s string) string   { return in.write("1", s) }
+func (in colors) red(s string) string    { return in.write("1;31", s) }
+func (in colors) green(s string) string  { return in.write("1;32", s) }
+func (in colors) yellow(s string) string { return in.write("1;33", s) }
 
-func (in pen) write(code, s string) string {
+func (in colors) write(code, s string) string {
 	if !in || s == "" {
 		return s
 	}

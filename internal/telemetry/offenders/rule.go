@@ -13,18 +13,18 @@ const (
 	cacheSize = 512
 )
 
-// Other is the name of all rules that are too many.
+// Other is the name under which all rules beyond maxRules are listed.
 const Other = "(other)"
 
-// rules finds rules by name: in a map that is replaced, never written, behind a cache by where
-// the name lies in memory, which is the same for all limits of a rule.
+// rules finds rules by name, in a map that is replaced, never written. In front of it is a cache by the
+// address of the name, which all limits of a rule share.
 type rules struct {
 	cache     [cacheSize]atomic.Pointer[Rule]
 	all       atomic.Pointer[map[string]*Rule]
 	announced map[string]struct{} // guarded by Offenders.mu
 }
 
-// Rule is what is kept of one rule; see [Offenders.Rule].
+// Rule has the lists of one rule; see [Offenders.Rule].
 type Rule struct {
 	name    string
 	classes [classes]class
@@ -42,12 +42,13 @@ func nameOf(l *tidegate.Limit) string {
 	return l.Terms.Rule
 }
 
-// Rule returns where decisions of a rule are told, for [Offenders.Admitted] and [Offenders.Refused].
-// A name that is not known is added, up to a bound, beyond which it is that of Other. A rule that
-// [Offenders.SetRules] announced stays valid until that is called without its name.
+// Rule returns the rule to pass to [Offenders.Admitted] and [Offenders.Refused]. An unknown name is
+// added; if there are too many, it returns the rule Other. A rule that [Offenders.SetRules] announced
+// stays valid until SetRules is called without its name.
 func (of *Offenders) Rule(name string) *Rule { return of.get(name) }
 
-// get returns the rule of a name, and adds it if it is not known. It allocates nothing, and takes no lock, if it is.
+// get returns the rule of a name, and adds an unknown one. For a known one it allocates nothing and
+// takes no lock.
 func (of *Offenders) get(name string) *Rule {
 	if r := of.table.cached(name).Load(); r != nil && r.name == name {
 		return r
@@ -55,12 +56,12 @@ func (of *Offenders) get(name string) *Rule {
 	return of.find(name)
 }
 
-// cached is where a name is in the cache, if it is there.
+// cached returns the slot of the cache that a name belongs in.
 func (t *rules) cached(name string) *atomic.Pointer[Rule] {
 	return &t.cache[uintptr(unsafe.Pointer(unsafe.StringData(name)))>>4%cacheSize]
 }
 
-// find is get for a rule that is not in the cache.
+// find is get for a rule that is not cached.
 func (of *Offenders) find(name string) *Rule {
 	all := *of.table.all.Load()
 	r := all[name]
@@ -95,8 +96,8 @@ func (of *Offenders) add(name string) *Rule {
 	return r
 }
 
-// replace puts other rules in place of those known. Somebody who reads the old map at this moment
-// may put a rule that is gone back into the cache: see [Offenders.begin].
+// replace replaces the map and empties the cache. A goroutine that has just read the old map may put a
+// removed rule back into the cache: see [Offenders.begin].
 func (t *rules) replace(all map[string]*Rule) {
 	t.all.Store(&all)
 	for i := range t.cache {
@@ -104,7 +105,7 @@ func (t *rules) replace(all map[string]*Rule) {
 	}
 }
 
-// list returns the list of a kind, which is made when it is first needed.
+// list returns the list of a kind, and creates it if there is none.
 func (of *Offenders) list(r *Rule, k kind) *list {
 	if r.lists[k] == nil {
 		r.lists[k] = of.pool.newList(k, of.now)
@@ -112,7 +113,7 @@ func (of *Offenders) list(r *Rule, k kind) *list {
 	return r.lists[k]
 }
 
-// advance moves the lists of r on to the present, and frees those in which nothing is left.
+// advance moves the lists of r to the current slice, and frees empty ones.
 func (of *Offenders) advance(r *Rule) {
 	for i, l := range r.lists {
 		if l == nil {
@@ -125,10 +126,10 @@ func (of *Offenders) advance(r *Rule) {
 	}
 }
 
-// class is decisions that are sampled together.
+// class counts decisions that are sampled at one rate.
 type class struct {
 	mask  atomic.Uint32 // one in mask+1 is looked at
-	carry atomic.Uint32 // the weight of those that found the lists busy
+	carry atomic.Uint32 // the weight of decisions that found the lists locked
 	// Guarded by Offenders.mu:
 	taken uint32 // looked at since the last tick, or since cap was last exceeded
 	seen  uint32 // decisions since the last tick, as estimated

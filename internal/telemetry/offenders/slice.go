@@ -2,17 +2,17 @@ package offenders
 
 import "time"
 
-// slice is a number of a slice of time, of which six are a minute.
+// slice is the number of a slice of time; six are a minute.
 type slice int32
 
 const (
 	sliceLength = 10 * time.Second
 	perMinute   = 6
-	// slices are kept singly, so that they hold the last minute: six and the present one.
+	// slices10s is how many slices are kept one by one, for the last minute: six and the current one.
 	slices10s = perMinute + 1
-	// minutes are kept, so that they hold the last ten: those and the present one.
+	// minutes is how many minutes are kept, for the last ten: those and the current one.
 	minutes = 11
-	// firstSlice is so late that all that are kept have a positive number.
+	// firstSlice is so large that all slices that are kept have positive numbers.
 	firstSlice slice = perMinute * (minutes + 1)
 )
 
@@ -20,20 +20,20 @@ func sliceAt(since time.Duration) slice { return firstSlice + slice(since/sliceL
 
 func (s slice) minute() int32 { return int32(s) / perMinute }
 
-// cell is where a slice is kept.
+// cell returns the index of a slice in what an entry counts.
 func (s slice) cell() int { return int(s) % slices10s }
 
-// cellOf is where a minute is kept.
+// cellOf returns the same index of a minute.
 func cellOf(minute int32) int { return int(minute) % minutes }
 
-// window is a span of time that is asked about.
+// window is a span of time that can be asked about.
 type window struct {
-	minutes int // as it is called
+	minutes int // its nominal length
 	from    slice
 	to      slice
 }
 
-// windows are what can be asked about: at least a minute that ends now, and at least ten.
+// windows returns the windows that end now: at least a minute, and at least ten.
 func windows(now slice) [2]window {
 	return [2]window{
 		{1, now - (slices10s - 1), now},
@@ -41,7 +41,7 @@ func windows(now slice) [2]window {
 	}
 }
 
-// covers returns how long w is, if so much time has passed since the first slice.
+// covers returns how much of w has passed, given the time since the first slice.
 func (w window) covers(since time.Duration) time.Duration {
 	began := time.Duration(w.from-firstSlice) * sliceLength
 	return since - max(began, 0)

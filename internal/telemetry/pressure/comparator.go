@@ -14,12 +14,12 @@ const (
 // comparator remembers whether a signal is below a threshold. It has hysteresis: near the
 // threshold, and for a moment after it has switched, it stays as it is.
 type comparator struct {
-	room  bool          // the signal is below
-	asked bool          // false means that nobody has asked yet
+	room  bool          // the signal is below the threshold
+	asked bool          // it has had a value; false in the zero value
 	since time.Duration // when it switched last
 }
 
-// step returns the comparator after a value. A signal that is not known is not below.
+// step returns the comparator after a value. An unknown signal is not below.
 func (c comparator) step(value, threshold float64, known bool, now time.Duration) comparator {
 	room := c.room
 	switch {
@@ -39,7 +39,7 @@ func (c comparator) step(value, threshold float64, known bool, now time.Duration
 	return comparator{room: room, asked: true, since: now}
 }
 
-// pack makes a word of a comparator; 0 is one that nobody has asked.
+// pack encodes a comparator as a word; 0 is the zero comparator.
 func (c comparator) pack() uint64 {
 	word := uint64(c.since) << 2
 	if c.room {
@@ -55,7 +55,7 @@ func unpack(word uint64) comparator {
 	return comparator{room: word&2 != 0, asked: word&1 != 0, since: time.Duration(word >> 2)}
 }
 
-// comparators are those of all thresholds that rules have asked about.
+// comparators has a comparator for each threshold that rules have asked about.
 type comparators struct {
 	mu   sync.Mutex
 	made atomic.Pointer[map[comparison]*atomic.Uint64] // replaced, never written
@@ -66,11 +66,12 @@ type comparison struct {
 	below float64
 }
 
-// maxComparisons is how many comparators are kept. Each reload may bring other thresholds,
-// so at this many all are dropped; those that are still in use start again.
+// maxComparisons is how many comparators are kept. Each reload may bring other thresholds, so when
+// there are this many, all are dropped; those still in use start again.
 const maxComparisons = 1024
 
-// step tells the comparator of a threshold the value of its signal, and reports whether it is below.
+// step gives the comparator of a threshold the value of its signal, and reports whether the signal is
+// below.
 func (cs *comparators) step(name string, below, value float64, known bool, now time.Duration) bool {
 	word := cs.find(comparison{name, below})
 	before := word.Load()
@@ -81,7 +82,7 @@ func (cs *comparators) step(name string, below, value float64, known bool, now t
 	return after.room
 }
 
-// find returns the comparator of a comparison, packed; a new one if there is none.
+// find returns the packed comparator of a comparison, and creates it if there is none.
 func (cs *comparators) find(which comparison) *atomic.Uint64 {
 	if made := cs.made.Load(); made != nil && (*made)[which] != nil {
 		return (*made)[which]

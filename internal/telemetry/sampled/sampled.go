@@ -1,5 +1,5 @@
-// Package sampled picks some of many events to be logged: so many per name and second, and of the
-// others their number. It logs nothing itself.
+// Package sampled picks events to be logged, up to a number per name and second, and counts the others.
+// It logs nothing itself.
 //
 // Start with [New].
 package sampled
@@ -15,10 +15,10 @@ type Sample struct {
 	per   uint64
 	names sync.Map // string → *state
 	count atomic.Int64
-	other state // of names that are too many
+	other state // of all names beyond maxNames
 }
 
-// state is what was picked of a name.
+// state counts the events of a name.
 type state struct {
 	now  atomic.Uint64 // the second, and how many were picked in it, in the lower 16 bits
 	left atomic.Int64  // how many were not picked since one was
@@ -27,16 +27,15 @@ type state struct {
 const (
 	// MaxPer is the largest number per second.
 	MaxPer = 1<<16 - 1
-	// maxNames are told apart; names should be those of rules, and should they not, this is how
-	// much memory they take.
+	// maxNames bounds the memory, in case names are not those of rules.
 	maxNames = 4096
 )
 
 // New returns a Sample of per events a second for each name, at most [MaxPer].
 func New(per int) *Sample { return &Sample{per: uint64(min(max(per, 0), MaxPer))} }
 
-// Pick reports whether an event of a name is one of those to log, and then how many were not since
-// the last that was.
+// Pick reports whether to log an event of a name. If so, left is how many were not logged since the last
+// one that was.
 func (s *Sample) Pick(name string, now time.Time) (ok bool, left int64) {
 	st := s.of(name)
 	second := uint64(now.Unix()) << 16

@@ -14,13 +14,13 @@ import (
 	"tidegate.dev/tidegate/internal/telemetry/accesslog"
 )
 
-// Span is a request on its way through the gateway: a span of the kind server, in it one for the
-// decision and one of the kind client for the upstream.
+// Span traces a request through the gateway: a span of the kind server, and in it one for the decision and
+// one of the kind client for the upstream.
 type Span struct {
 	tracer   *Tracer
 	ctx      context.Context // with span in it
 	span     trace.Span
-	deciding time.Time  // since when the gate is asked; zero if it is not
+	deciding time.Time  // when the gate was asked; zero if it is not being asked
 	client   trace.Span // nil before Forward
 }
 
@@ -31,7 +31,7 @@ func (t *Tracer) Begin(r *http.Request, trusted bool, start time.Time) *Span {
 	return &Span{tracer: t, ctx: ctx, span: span}
 }
 
-// ID is the id of the trace, as the header has it; "" if the trace is not recorded.
+// ID returns the ID of the trace as in a traceparent; "" if the trace is not recorded.
 func (s *Span) ID() string {
 	if !s.span.IsRecording() {
 		return ""
@@ -39,14 +39,14 @@ func (s *Span) ID() string {
 	return s.span.SpanContext().TraceID().String()
 }
 
-// Deciding says that the gate is asked now.
+// Deciding records that the gate is asked now.
 func (s *Span) Deciding() {
 	if s.span.IsRecording() {
 		s.deciding = time.Now()
 	}
 }
 
-// Decided says that the gate has decided, as is in the record.
+// Decided adds a span for the decision in the record, which began at Deciding.
 func (s *Span) Decided(r *accesslog.Record) {
 	if s.deciding.IsZero() {
 		return
@@ -57,7 +57,7 @@ func (s *Span) Decided(r *accesslog.Record) {
 	s.deciding = time.Time{}
 }
 
-// decision is what is told about a decision: by names of rules and limits, never by key.
+// decision returns the attributes of a decision: names of rules and limits, never keys.
 func decision(r *accesslog.Record) (all []attribute.KeyValue) {
 	for _, a := range [...][2]string{{"tidegate.decision", r.Decision}, {"tidegate.decided_by", r.DecidedBy}, {"tidegate.rule", r.Rule}} {
 		if a[1] != "" {
@@ -73,8 +73,8 @@ func decision(r *accesslog.Record) (all []attribute.KeyValue) {
 	return all
 }
 
-// Forward begins the span of the request to the upstreams, and sets the headers by which they go on
-// with the trace. Whatever the client sent there is gone.
+// Forward begins the span of the request to the upstreams, and sets the headers by which they continue
+// the trace. It removes those that the client sent.
 func (s *Span) Forward(method string, header http.Header) {
 	ctx, span := s.tracer.tracer.Start(s.ctx, nameOf(method), trace.WithSpanKind(trace.SpanKindClient))
 	s.client = span
@@ -83,7 +83,7 @@ func (s *Span) Forward(method string, header http.Header) {
 	propagation.TraceContext{}.Inject(ctx, propagation.HeaderCarrier(header))
 }
 
-// Tried says how a try of an upstream ended.
+// Tried records how a try of an upstream ended.
 func (s *Span) Tried(upstream string, status int, took time.Duration, err error) {
 	if s.client == nil || !s.client.IsRecording() {
 		return
@@ -102,7 +102,7 @@ func (s *Span) Tried(upstream string, status int, took time.Duration, err error)
 	}
 }
 
-// End ends the span, with what the record says.
+// End ends the span, with attributes from the record.
 func (s *Span) End(r *accesslog.Record) {
 	if s.client != nil {
 		s.client.End()
@@ -130,7 +130,8 @@ func (s *Span) End(r *accesslog.Record) {
 	s.span.End()
 }
 
-// nameOf is the name of a span: a method that everybody knows, since names must be few.
+// nameOf returns the name of a span: the method, or HTTP if it is not a standard one, since names must
+// be few.
 func nameOf(method string) string {
 	switch method {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions, http.MethodConnect, http.MethodTrace:
@@ -139,7 +140,7 @@ func nameOf(method string) string {
 	return "HTTP"
 }
 
-// hostOf is the address in the name of an upstream.
+// hostOf returns the address in the URL of an upstream.
 func hostOf(upstream string) string {
 	if _, host, ok := strings.Cut(upstream, "://"); ok {
 		return host

@@ -51,14 +51,14 @@ type Feed struct {
 	o       Options
 	loading chan struct{} // has an element while Load is called
 
-	mu      sync.Mutex
-	now     *edition      // under mu; nil means there is none
-	why     string        // under mu; why now is nil
-	changed chan struct{} // under mu; closed when now changes
-	waiting int           // under mu
-	stale   bool          // under mu; Load has to be called
-	roll    roll          // under mu
-	closed  chan struct{}
+	mu        sync.Mutex
+	now       *edition      // under mu; nil means there is none
+	why       string        // under mu; why now is nil
+	changed   chan struct{} // under mu; closed when now changes
+	waiting   int           // under mu
+	stale     bool          // under mu; Load has to be called
+	followers followers     // under mu
+	closed    chan struct{}
 }
 
 // edition is an encoded bundle.
@@ -74,7 +74,7 @@ func New(o Options) *Feed {
 	}
 	return &Feed{
 		o: o, why: "There are no rules yet.", stale: o.Load != nil,
-		loading: make(chan struct{}, 1), changed: make(chan struct{}), closed: make(chan struct{}), roll: make(roll),
+		loading: make(chan struct{}, 1), changed: make(chan struct{}), closed: make(chan struct{}), followers: make(followers),
 	}
 }
 

@@ -132,12 +132,12 @@ const (
 	forgetAfter = 10 * time.Minute
 )
 
-// roll has the followers, by name.
-type roll map[string]*listed
+// followers has the followers, by name.
+type followers map[string]*listed
 
 type listed struct {
 	Follower
-	asking int // requests in progress
+	inFlight int // requests in progress
 }
 
 // begin records that a request of a follower begins. The caller has to call end when it is over, if it
@@ -149,15 +149,15 @@ func (f *Feed) begin(who Report, address string) (counted bool) {
 	now := time.Now()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	is := f.roll[who.Node]
+	is := f.followers[who.Node]
 	if is == nil {
-		if !f.roll.room(now) {
+		if !f.followers.room(now) {
 			return false
 		}
 		is = new(listed)
-		f.roll[who.Node] = is
+		f.followers[who.Node] = is
 	}
-	is.asking++
+	is.inFlight++
 	is.Report, is.Address, is.Seen = who, address, now // the latest report counts
 	return true
 }
@@ -166,22 +166,22 @@ func (f *Feed) begin(who Report, address string) (counted bool) {
 func (f *Feed) end(node string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	is := f.roll[node]
-	is.asking--
+	is := f.followers[node]
+	is.inFlight--
 	is.Seen = time.Now()
 }
 
-// room removes absent followers if the roll is full.
-func (r roll) room(now time.Time) bool {
+// room removes absent followers if the list is full.
+func (r followers) room(now time.Time) bool {
 	if len(r) >= maxFollowers {
 		r.forget(now)
 	}
 	return len(r) < maxFollowers
 }
 
-func (r roll) forget(now time.Time) {
+func (r followers) forget(now time.Time) {
 	for name, is := range r {
-		if is.asking == 0 && now.Sub(is.Seen) > forgetAfter {
+		if is.inFlight == 0 && now.Sub(is.Seen) > forgetAfter {
 			delete(r, name)
 		}
 	}
@@ -192,11 +192,11 @@ func (r roll) forget(now time.Time) {
 func (f *Feed) Followers() []Follower {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.roll.forget(time.Now())
-	all := make([]Follower, 0, len(f.roll))
-	for _, is := range f.roll {
+	f.followers.forget(time.Now())
+	all := make([]Follower, 0, len(f.followers))
+	for _, is := range f.followers {
 		one := is.Follower
-		one.Waiting = is.asking > 0
+		one.Waiting = is.inFlight > 0
 		one.Behind = f.now != nil && one.Revision != f.now.revision
 		all = append(all, one)
 	}

@@ -112,7 +112,7 @@ func TestFollowerOfAFullList(t *testing.T) {
 		late("listed, waiting: false")
 		time.Sleep(forgetAfter + time.Second)
 		late("not listed")
-		if n := len(f.roll); n != 0 {
+		if n := len(f.followers); n != 0 {
 			t.Errorf("%d places are still taken", n)
 		}
 	})

@@ -18,12 +18,12 @@ import (
 type regions struct {
 	dataSet string
 	last    int64 // number of the last change
-	to      map[string]teller
+	to      map[string]sender
 	heard   map[string]time.Time
 }
 
-// teller is the process that sends to another region.
-type teller struct {
+// sender is the process that sends to another region.
+type sender struct {
 	holder [2]uint64
 	until  time.Time
 	saved  string
@@ -34,7 +34,7 @@ func newRegions() regions {
 	var name [16]byte
 	binary.BigEndian.PutUint64(name[:], id[0])
 	binary.BigEndian.PutUint64(name[8:], id[1])
-	return regions{dataSet: hex.EncodeToString(name[:]), to: map[string]teller{}, heard: map[string]time.Time{}}
+	return regions{dataSet: hex.EncodeToString(name[:]), to: map[string]sender{}, heard: map[string]time.Time{}}
 }
 
 func (r *regions) clone() regions {

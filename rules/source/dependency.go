@@ -10,14 +10,13 @@ import (
 	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
-// thing is what a reading of the rules asks for: a file, a folder, or the names that match a
-// pattern.
-type thing struct {
+// dependency is what rules were read from: a file, a folder, or the names that match a pattern.
+type dependency struct {
 	name    string
 	pattern bool
 }
 
-// item is the state of a thing when it was read.
+// item is the state of a dependency when it was read.
 type item struct {
 	mark  mark // taken before the content was read: if it changes, the content is read again
 	sum   [sha256.Size]byte
@@ -27,8 +26,8 @@ type item struct {
 	names []string // of a folder or a pattern
 }
 
-// look reads the current state of the thing.
-func (th thing) look(open func(string) ([]byte, error)) *item {
+// look reads the current state of the dependency.
+func (th dependency) look(open func(string) ([]byte, error)) *item {
 	it := &item{}
 	if th.pattern {
 		it.names, it.err = filepath.Glob(th.name)
@@ -64,7 +63,7 @@ func ruleFiles(folder string) ([]string, error) {
 }
 
 // holds reports whether th is certainly unchanged, without reading its content.
-func (it *item) holds(th thing) bool {
+func (it *item) holds(th dependency) bool {
 	return !th.pattern && it.err == nil && !it.mark.young && it.mark.same(markOf(th.name))
 }
 
@@ -76,7 +75,7 @@ func (it *item) equal(other *item) bool {
 }
 
 // folders returns the folders in which a change can affect th.
-func (th thing) folders() []string {
+func (th dependency) folders() []string {
 	if !th.pattern {
 		return folders(th.name)
 	}

@@ -10,18 +10,18 @@ import (
 	"tidegate.dev/tidegate/internal/lang/diag"
 )
 
-// Roster has the operators with tokens, by the SHA-256 of the token.
-type Roster map[[sha256.Size]byte]Operator
+// Operators has the operators with tokens, by the SHA-256 of the token.
+type Operators map[[sha256.Size]byte]Operator
 
 const (
 	maxOperators = 10_000
 	maxName      = 64
 )
 
-// ParseRoster reads a file of operators: a line for each, with its name, its role and the
+// ParseOperators reads a file of operators: a line for each, with its name, its role and the
 // SHA-256 of its token in hex. The error has everything that is wrong with it.
-func ParseRoster(file string, text []byte) (Roster, error) {
-	roster := make(Roster)
+func ParseOperators(file string, text []byte) (Operators, error) {
+	operators := make(Operators)
 	var wrong diag.List
 	number := 0
 	for line := range strings.Lines(string(text)) {
@@ -30,26 +30,26 @@ func ParseRoster(file string, text []byte) (Roster, error) {
 		if len(words) == 0 || strings.HasPrefix(words[0], "#") {
 			continue
 		}
-		if message, hint := roster.add(words); message != "" {
+		if message, hint := operators.add(words); message != "" {
 			wrong.Add(diag.Problem{Pos: diag.Pos{File: file, Line: number, Col: 1}, Severity: diag.Error, Message: message, Hint: hint})
 		}
 	}
 	switch {
 	case wrong.HasErrors():
 		return nil, wrong.Bounded()
-	case len(roster) == 0:
-		return nil, diag.List{{Pos: diag.Pos{File: file}, Severity: diag.Error, Message: "there are no operators in the file", Hint: rosterHint}}
+	case len(operators) == 0:
+		return nil, diag.List{{Pos: diag.Pos{File: file}, Severity: diag.Error, Message: "there are no operators in the file", Hint: operatorsHint}}
 	}
-	return roster, nil
+	return operators, nil
 }
 
-const rosterHint = "write a line such as `alice operate` and the SHA-256 of her token, which `printf %s \"$TOKEN\" | sha256sum` prints"
+const operatorsHint = "write a line such as `alice operate` and the SHA-256 of her token, which `printf %s \"$TOKEN\" | sha256sum` prints"
 
 // add adds the operator of a line, or says what is wrong. It does not quote the line, which may
 // contain a token by mistake.
-func (r Roster) add(words []string) (message, hint string) {
+func (r Operators) add(words []string) (message, hint string) {
 	if len(words) != 3 {
-		return fmt.Sprintf("a line has a name, a role and a SHA-256, and this has %d words", len(words)), rosterHint
+		return fmt.Sprintf("a line has a name, a role and a SHA-256, and this has %d words", len(words)), operatorsHint
 	}
 	name, word := words[0], words[1]
 	role := ParseRole(word)
@@ -64,9 +64,9 @@ func (r Roster) add(words []string) (message, hint string) {
 		}
 		return "there is no such role", hint
 	case err != nil || n != sha256.Size || len(words[2]) != 2*sha256.Size:
-		return "the third word is not a SHA-256, which has 64 hex digits", rosterHint
+		return "the third word is not a SHA-256, which has 64 hex digits", operatorsHint
 	case hash == sha256.Sum256(nil) || hash == sha256.Sum256([]byte("\n")):
-		return "this is the SHA-256 of nothing: no token has it", rosterHint
+		return "this is the SHA-256 of nothing: no token has it", operatorsHint
 	case len(r) == maxOperators:
 		return fmt.Sprintf("there are more than %d operators", maxOperators), ""
 	}

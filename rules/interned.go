@@ -7,17 +7,17 @@ import (
 	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
-// alike keeps what several rules have in common once. Of many rules, most have the same per, the
-// same policies, and one of a few limits.
-type alike struct {
+// interned has one copy of what several rules have in common. Of many rules, most have the same per,
+// the same policies, and one of a few limits.
+type interned struct {
 	policies map[policies]*policies
 	subjects map[subjectKey]*subject
 	terms    map[rulefile.Terms]*rulefile.Terms
 	limits   map[limitsKey]*rulefile.Limits
 }
 
-func newAlike() alike {
-	return alike{
+func newInterned() interned {
+	return interned{
 		policies: make(map[policies]*policies),
 		subjects: make(map[subjectKey]*subject),
 		terms:    make(map[rulefile.Terms]*rulefile.Terms),
@@ -33,11 +33,11 @@ type policies struct {
 	consistency    string // "", strict, leased, eventual, split
 	onPartition    string // "", continue, share
 	layers         rulefile.Layers
-	house          *house
+	answerDefaults *answerDefaults
 }
 
-// house is what the file says about the answers to all requests.
-type house struct {
+// answerDefaults are the settings of the file for the answers to all requests.
+type answerDefaults struct {
 	headers rulefile.Headers
 	respond *rulefile.Respond
 }
@@ -45,9 +45,9 @@ type house struct {
 func (c *compiler) policies(w *rulefile.Rule) *policies {
 	p := policies{
 		onStoreFailure: failModes[w.OnStoreFailure], onFull: w.OnFull,
-		consistency: w.Consistency.Text, onPartition: w.OnPartition.Text, layers: w.Layers, house: c.house,
+		consistency: w.Consistency.Text, onPartition: w.OnPartition.Text, layers: w.Layers, answerDefaults: c.answerDefaults,
 	}
-	return once(c.alike.policies, p)
+	return once(c.interned.policies, p)
 }
 
 // subjectKey is what determines a subject, unless there are tables or tiers.
@@ -60,12 +60,12 @@ type subjectKey struct {
 // subjectOf returns what w counts by; false means that it has more than maxScopes scopes.
 func (c *compiler) subjectOf(w *rulefile.Rule) (*subject, bool) {
 	key := subjectKey{perText(w.Per), w.Missing, w.MissingSaid}
-	if had := c.alike.subjects[key]; had != nil && len(w.Known) == 0 {
+	if had := c.interned.subjects[key]; had != nil && len(w.Known) == 0 {
 		return had, true
 	}
 	s, ok := c.subject(w)
 	if ok && len(w.Known) == 0 {
-		c.alike.subjects[key] = &s
+		c.interned.subjects[key] = &s
 	}
 	return &s, ok
 }
@@ -101,7 +101,7 @@ const fewLimits = 3
 // mistakes.
 func (c *compiler) terms(t rulefile.Terms) *rulefile.Terms {
 	t.Limits = c.sharedLimits(t.Limits)
-	return once(c.alike.terms, t)
+	return once(c.interned.terms, t)
 }
 
 // once returns the value in all that equals v; if there is none, it adds v.
@@ -127,13 +127,13 @@ func (c *compiler) sharedLimits(l *rulefile.Limits) *rulefile.Limits {
 		}
 		key.all[i] = limitKey{one.Text, one.Spec, one.Auto}
 	}
-	had := c.alike.limits[key]
+	had := c.interned.limits[key]
 	if had == nil {
 		had = &rulefile.Limits{Unlimited: l.Unlimited, All: make([]rulefile.Limit, len(l.All))}
 		for i := range l.All {
 			had.All[i] = rulefile.Limit{Text: l.All[i].Text, Spec: l.All[i].Spec, Auto: l.All[i].Auto}
 		}
-		c.alike.limits[key] = had
+		c.interned.limits[key] = had
 	}
 	return had
 }

@@ -7,15 +7,15 @@ import (
 	"tidegate.dev/tidegate/internal/lang/route"
 )
 
-// roll finds orders by the identities of a request. Each order is indexed by the value of one
+// orderIndex finds orders by the identities of a request. Each order is indexed by the value of one
 // identity, so a lookup tries only those with a value of the request, and those about everyone.
-type roll struct {
-	names    []rollName
+type orderIndex struct {
+	names    []identityOrders
 	everyone []*order // by rank, like all lists of orders
 }
 
-// rollName has the orders that are indexed by one identity.
-type rollName struct {
+// identityOrders has the orders that are indexed by one identity.
+type identityOrders struct {
 	id           *identity
 	fold         bool
 	texts        map[string][]*order
@@ -23,8 +23,8 @@ type rollName struct {
 	bits4, bits6 []int // lengths of the networks
 }
 
-// newRoll indexes orders, which are sorted by rank. It returns nil for none.
-func newRoll(orders []*order) *roll {
+// newOrderIndex indexes orders, which are sorted by rank. It returns nil for none.
+func newOrderIndex(orders []*order) *orderIndex {
 	if len(orders) == 0 {
 		return nil
 	}
@@ -36,7 +36,7 @@ func newRoll(orders []*order) *roll {
 			}
 		}
 	}
-	r := &roll{}
+	r := &orderIndex{}
 	for _, o := range orders {
 		r.add(o, rarest(o.who, crowds))
 	}
@@ -63,15 +63,15 @@ func rarest(who []holder, crowds map[literal]int) *holder {
 }
 
 // add indexes o by w; nil means that it is about everyone.
-func (r *roll) add(o *order, w *holder) {
+func (r *orderIndex) add(o *order, w *holder) {
 	if w == nil {
 		r.everyone = append(r.everyone, o)
 		return
 	}
-	i := slices.IndexFunc(r.names, func(n rollName) bool { return n.id == w.id })
+	i := slices.IndexFunc(r.names, func(n identityOrders) bool { return n.id == w.id })
 	if i < 0 {
 		i = len(r.names)
-		r.names = append(r.names, rollName{id: w.id, fold: w.fold, texts: make(map[string][]*order), networks: make(map[netip.Prefix][]*order)})
+		r.names = append(r.names, identityOrders{id: w.id, fold: w.fold, texts: make(map[string][]*order), networks: make(map[netip.Prefix][]*order)})
 	}
 	n := &r.names[i]
 	for _, text := range w.texts {
@@ -92,7 +92,7 @@ func (r *roll) add(o *order, w *holder) {
 
 // find returns the order with the highest precedence that matches the request; nil if none does. h
 // is the rule that asks, or nil.
-func (r *roll) find(st *state, h *hit) *order {
+func (r *orderIndex) find(st *state, h *hit) *order {
 	if r == nil {
 		return nil
 	}
@@ -115,7 +115,7 @@ func (r *roll) find(st *state, h *hit) *order {
 	return best
 }
 
-func (n *rollName) findNetwork(addr netip.Addr, best *order, st *state, h *hit) *order {
+func (n *identityOrders) findNetwork(addr netip.Addr, best *order, st *state, h *hit) *order {
 	if !addr.IsValid() {
 		return best
 	}
