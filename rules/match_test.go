@@ -281,7 +281,7 @@ rules:
 	f(request("GET listed.example/a"), "list ")
 	f(request("GET a.many.Example./a"), "list ")
 	f(request("GET other.example:8080/a"), "")
-	f(request("GET ROW.example/b"), "row Row.Example")
+	f(request("GET ROW.example/b"), "row row.example")
 	f(request("GET other.example/b"), "row else")
 	f(request("GET /c", "ip", "2001:db8::/64", "addr", "2001:db8::1"), "six ")
 	f(request("GET /c", "ip", "2001:db8::/64", "addr", "2001:db8::2"), "")

@@ -65,4 +65,12 @@ rules:
   - { name: b, match: /a/b, deny: true }
   - { name: c, match: /a/, deny: true, when: { ip: 10.0.0.0/8 } }
 `)
+	// Values are compared as the identity spells them.
+	f(`
+identify: { plan: lower jwt.plan, role: jwt.role }
+rules:
+  - { name: a, per: ip, when: { plan: Pro }, unless: { plan: pro }, limits: 5/minute }
+  - { name: b, per: ip, when: { host: Shop.Example. }, unless: { host: shop.example }, limits: 5/minute }
+  - { name: c, per: ip, when: { role: Pro }, unless: { role: pro }, limits: 5/minute }
+`, "warning a", "warning b")
 }

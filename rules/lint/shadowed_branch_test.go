@@ -221,4 +221,16 @@ rules:
       - { when: { role: `+many+`, user: `+many+` }, limits: unlimited }
 `, want...)
 	}
+	// Values are compared as the identity spells them.
+	f(`
+identify: { plan: lower jwt.plan }
+rules:
+  - { name: a, per: ip, when: { plan: [Pro, Gold] }, limits: 5/minute, for: [{ when: { plan: pro }, limits: 6/minute }] }
+  - { name: b, per: ip, when: { host: Shop.Example }, limits: 5/minute, for: [{ when: { host: shop.example }, limits: 6/minute }] }
+`)
+	f(`
+identify: { plan: lower jwt.plan }
+rules:
+  - { name: a, per: ip, limits: 5/minute, for: [{ when: { plan: Pro }, limits: 6/minute }, { when: { plan: PRO }, limits: 7/minute }] }
+`, "warning {")
 }

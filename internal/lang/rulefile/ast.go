@@ -139,7 +139,7 @@ const (
 // is compared.
 type Test struct {
 	Kind   TestKind
-	Text   string // as written; for TestIn the list's name
+	Text   string // normalized as the identity normalizes its values; for TestIn the list's name
 	Prefix netip.Prefix
 	Pos    diag.Pos
 }

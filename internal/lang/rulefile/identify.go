@@ -43,8 +43,11 @@ func (id Identity) spelled(value string) string {
 			return value
 		}
 	}
-	if len(id.Sources) == 0 {
+	switch {
+	case len(id.Sources) == 0:
 		return value
+	case id.is(SourceHost):
+		return strings.ToLower(strings.TrimRight(value, "."))
 	}
 	return id.Sources[0].Spelling.Apply(value)
 }

@@ -128,6 +128,9 @@ func (d *decoder) test(w Word, id Identity, sc scope) (Test, bool) {
 		d.fail(w.Pos, wrong.message, wrong.hint)
 		return t, false
 	}
+	if t.Kind != TestPrefix {
+		t.Text = id.spelled(t.Text)
+	}
 	return t, true
 }
 
