@@ -324,3 +324,27 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// A name that begins with # is a key in a file whose first column is the name, and not a comment.
+func TestAddNameLikeAComment(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "keys.csv")
+	if err := os.WriteFile(file, []byte("name,sha256,plan\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"#acme", "#", `#a,b`, `#"a"`, "a#b"} {
+		key := New()
+		if err := Add(file, key, name, time.Now(), []Attribute{{"plan", "pro"}}); err != nil {
+			t.Fatal(err)
+		}
+		table, err := ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r := table.Lookup(key); r == nil || r.Name != name || r.Attribute("plan") != "pro" {
+			t.Errorf("%s: %+v", name, r)
+		}
+		if err := Revoke(file, name); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

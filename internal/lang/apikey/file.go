@@ -96,7 +96,12 @@ func line(cells []string) []byte {
 	w := csv.NewWriter(&b)
 	_ = w.Write(cells) // a buffer takes everything
 	w.Flush()
-	return b.Bytes()
+	text := b.Bytes()
+	if text[0] == '#' { // without quotes, the line would be a comment
+		end := bytes.IndexAny(text, ",\n")
+		return slices.Concat([]byte(`"`), text[:end], []byte(`"`), text[end:])
+	}
+	return text
 }
 
 // Revoke removes the line of a key from a file.
