@@ -122,7 +122,7 @@ func (d *decoder) readList(l *List, from diag.Pos, name string) {
 			continue
 		}
 		col := utf8.RuneCountInString(line[:strings.Index(line, text)]) // counts from 1, as the space was added in front
-		if !d.addValue(l, Word{text, diag.Pos{File: l.File, Line: i + 1, Col: col, Len: utf8.RuneCountInString(text)}}) {
+		if !d.addLine(l, Word{text, diag.Pos{File: l.File, Line: i + 1, Col: col, Len: utf8.RuneCountInString(text)}}) {
 			if bad++; bad == maxListProblems {
 				d.fail(from, diag.Quote(l.File)+" has more lines like these", "the file has a value per line: an address, a network such as `203.0.113.0/24`, or a name")
 				return
@@ -139,6 +139,20 @@ func appendNew(all []string, s string) []string {
 		}
 	}
 	return append(all, s)
+}
+
+// addLine adds a line of a file to the list, or reports what is wrong with it and returns false. Quotes
+// and dashes of YAML would be part of the value, which nobody has.
+func (d *decoder) addLine(l *List, w Word) bool {
+	bare := strings.TrimPrefix(w.Text, "- ")
+	if n := len(bare); n > 1 && bare[0] == bare[n-1] && strings.IndexByte(`"'`, bare[0]) >= 0 {
+		bare = bare[1 : n-1]
+	}
+	if bare != w.Text {
+		d.fail(w.Pos, "a file has values as they are, without dashes and quotes: "+diag.Quote(w.Text), "write "+diag.Quote(bare))
+		return false
+	}
+	return d.addValue(l, w)
 }
 
 // addValue adds a value to the list, or reports what is wrong with it and returns false.
