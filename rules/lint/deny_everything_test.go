@@ -22,4 +22,15 @@ rules:
   - { name: c, deny: true, mode: shadow }
   - { name: d, match: POST /, deny: true }
 `)
+	// A list of what is let in, and the rest is refused.
+	f(`
+rules:
+  - { name: a, deny: true }
+  - { name: b, match: /api/, per: ip, limits: 5/minute, instead_of: a }
+`)
+	f(`
+rules:
+  - { name: a, deny: true }
+  - { name: b, match: /api/, per: ip, limits: 5/minute, instead_of: a, mode: shadow }
+`, "error a")
 }

@@ -8,6 +8,7 @@ import (
 )
 
 func neverApplies(p *pass) {
+	replaced := p.replaced()
 	for _, r := range p.file.Rules {
 		if r.Mode == rulefile.Disabled {
 			continue
@@ -30,12 +31,23 @@ func neverApplies(p *pass) {
 				p.warn(r.Name.Pos, diag.Quote(r.Name.Text)+" never applies, because "+diag.Quote(o.Name.Text)+" applies to all the same requests, instead of it", "remove the rule, or narrow the `match` of "+diag.Quote(o.Name.Text))
 				break
 			}
-			if !r.Deny && !slices.ContainsFunc(p.shapes[o], shape.everything) {
+			if !r.Deny && !replaced[o.Name.Text] && !slices.ContainsFunc(p.shapes[o], shape.everything) {
 				p.warn(r.Name.Pos, diag.Quote(r.Name.Text)+" never decides, because "+diag.Quote(o.Name.Text)+" refuses all the same requests", "remove the rule, or narrow the `match` of "+diag.Quote(o.Name.Text))
 				break
 			}
 		}
 	}
+}
+
+// replaced returns the names of the rules that other rules replace for some requests.
+func (p *pass) replaced() map[string]bool {
+	names := make(map[string]bool)
+	for _, r := range p.file.Rules {
+		for _, name := range r.InsteadOf {
+			names[name.Text] = names[name.Text] || enforced(r)
+		}
+	}
+	return names
 }
 
 // exemptsAll reports whether every request is exempt; exempt-too-wide reports that.

@@ -73,4 +73,16 @@ rules:
   - { name: b, per: ip, when: { host: Shop.Example. }, unless: { host: shop.example }, limits: 5/minute }
   - { name: c, per: ip, when: { role: Pro }, unless: { role: pro }, limits: 5/minute }
 `, "warning a", "warning b")
+	// An access rule that is replaced refuses nothing there.
+	f(`
+rules:
+  - { name: a, match: /a/b/, per: ip, limits: 5/minute, instead_of: b }
+  - { name: b, match: /a/, deny: true }
+`)
+	f(`
+rules:
+  - { name: a, match: /a/b/, per: ip, limits: 5/minute }
+  - { name: b, match: /a/, deny: true }
+  - { name: c, match: /a/b/c, per: ip, limits: 5/minute, instead_of: b }
+`)
 }
