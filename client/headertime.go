@@ -74,10 +74,16 @@ func parseRetryAfter(line string, now time.Time) (longest time.Duration, told bo
 	if d, ok := parseDelay(line, now); ok || len(line) > maxField {
 		return d, ok
 	}
+	before := ""
 	for part := range strings.SplitSeq(line, ",") {
-		if d, ok := parseDelay(part, now); ok {
+		d, ok := parseDelay(part, now)
+		if !ok { // a date has a comma itself
+			d, ok = parseDelay(before+","+part, now)
+		}
+		if ok {
 			longest, told = max(longest, d), true
 		}
+		before = part
 	}
 	return longest, told
 }
