@@ -15,6 +15,7 @@ type backlog struct {
 	start    time.Time // all times count from here
 	entries  map[counterID]*backlogEntry
 	urgent   []counterID        // used-up counters, which are posted first; some may be posted already
+	drained  bool               // the last round took all that were urgent
 	doubtful map[counterID]post // posts that were sent and may have arrived or not
 	sending  []post             // under way; meanwhile only doubt and tries are written, without the lock
 	reset    map[counterID]bool // counters of sending that were reset meanwhile

@@ -38,6 +38,35 @@ func TestBacklogOfUsedUpKeysComesFirst(t *testing.T) {
 	})
 }
 
+// Keys that are used up all the time are in every round, and the others do not wait for that to end.
+func TestBacklogOfOthersIsNotHeldUp(t *testing.T) {
+	l := limit("l", 10, tidegate.FailLocal)
+	for _, users := range []int{1, 20, maxPosts + 1} {
+		b := backlog{start: time.Now()}
+		for i := range users {
+			b.add(&tidegate.Check{Key: fmt.Sprint(i), Limit: l, Cost: 1}, 1, 1, 1, 1, 0)
+		}
+		rounds := 1 + (users+maxPosts-1)/maxPosts
+		for round := range rounds {
+			for i := range 3 {
+				b.add(&tidegate.Check{Key: fmt.Sprint("busy", i), Limit: l, Cost: 1}, 1, 1, 10, 1, time.Duration(round)*postEvery)
+			}
+			posts := b.take(maxPosts, time.Duration(round)*postEvery, 0)
+			for i, p := range posts[:3] {
+				if p.amount != 1 || p.id.key[:4] != "busy" {
+					t.Errorf("round %d: post %d is of %d to %s, want those of used up keys first", round, i, p.amount, p.id.key)
+				}
+			}
+			if round == 0 && len(posts) != 3 {
+				t.Errorf("%d posts in the first round, want those of used up keys alone", len(posts))
+			}
+		}
+		if len(b.entries) > 0 {
+			t.Errorf("%d users: %d left after %d rounds", users, len(b.entries), rounds)
+		}
+	}
+}
+
 // The backlog is bounded, and what goes beyond is counted.
 func TestBacklogIsBounded(t *testing.T) {
 	g := newNode(&faulty{fault: broken}, Options{Deadline: patient})

@@ -25,9 +25,10 @@ func (p *post) chainPost() chain.Post {
 	return chain.Post{Boot: p.boot, Number: p.number, Check: tidegate.Check{Key: p.id.key, Limit: p.entry.limit, Cost: p.amount}}
 }
 
-// take takes up to most posts out of the backlog: urgent ones, or others if there are none, and then
-// those to be sent again, which are more likely to fail. reachable is when the backend became
-// reachable.
+// take takes up to most posts out of the backlog: urgent ones, then others, and then those to be sent again,
+// which are more likely to fail. Others wait until all urgent ones have been taken once, and no longer: keys
+// that are used up all the time, and posts that always fail, are urgent in every round. reachable is when the
+// backend became reachable.
 func (b *backlog) take(most int, now, reachable time.Duration) (posts []post) {
 	one := func(id counterID) {
 		d := b.entries[id]
@@ -53,10 +54,11 @@ func (b *backlog) take(most int, now, reachable time.Duration) (posts []post) {
 		one(b.urgent[0])
 		b.urgent = b.urgent[1:]
 	}
-	if len(b.urgent) == 0 {
+	others := b.drained || len(posts) == 0
+	if b.drained = len(b.urgent) == 0; b.drained {
 		b.urgent = nil
 	}
-	if len(posts) == 0 {
+	if others {
 		for id := range b.entries {
 			if len(posts) >= most {
 				break

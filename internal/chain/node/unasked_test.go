@@ -102,31 +102,36 @@ func TestOneKeyThatCannotBeAskedAbout(t *testing.T) {
 	}
 }
 
-// A post that cannot be charged keeps no other from it.
+// A post that cannot be charged keeps no other from it, whether it is of a key that is used up or not.
 func TestUnpayableAmountIsSetAside(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		inner := newPicky(errWrongType)
-		g := newNode(inner, Options{Deadline: patient})
-		defer g.Close()
-		l := limit("l", 100, tidegate.FailLocal)
-		g.mu.Lock()
-		for i := range 20 {
-			g.server(0).backlog.add(&tidegate.Check{Key: fmt.Sprint(i), Limit: l}, 1, 1, 1, 1, g.now())
-		}
-		for range 3 {
-			g.server(0).backlog.add(&tidegate.Check{Key: "bad", Limit: l}, 1, 1, 1, 1, g.now())
-		}
-		g.server(0).repayLocked()
-		g.mu.Unlock()
-		time.Sleep(50 * time.Millisecond)
-		if h := g.Health(); h.Posted != 20 || h.Backlog != 1 || h.State != OK {
-			t.Errorf("%+v, want 20 posted and 1 owed", h)
-		}
-		time.Sleep(5 * time.Minute) // it is given up
-		if h := g.Health(); h.Backlog != 0 || h.Lost == 0 {
-			t.Errorf("%+v, want nothing owed", h)
-		}
-	})
+	for _, events := range []int64{3, 100} {
+		synctest.Test(t, func(t *testing.T) {
+			inner := newPicky(errWrongType)
+			g := newNode(inner, Options{Deadline: patient})
+			defer g.Close()
+			l := limit("l", events, tidegate.FailLocal)
+			g.mu.Lock()
+			for i := range 20 {
+				g.server(0).backlog.add(&tidegate.Check{Key: fmt.Sprint(i), Limit: l}, 1, 1, 1, 1, g.now())
+			}
+			for used := range int64(3) {
+				g.server(0).backlog.add(&tidegate.Check{Key: "bad", Limit: l}, 1, 1, used+1, 1, g.now())
+			}
+			g.server(0).repayLocked()
+			g.mu.Unlock()
+			time.Sleep(50 * time.Millisecond)
+			if events == 3 { // it is in the first round alone
+				time.Sleep(2 * postPause)
+			}
+			if h := g.Health(); h.Posted != 20 || h.Backlog != 1 || h.State != OK {
+				t.Errorf("3 of %d cannot be charged: %+v, want 20 posted and 1 owed", events, h)
+			}
+			time.Sleep(5 * time.Minute) // it is given up
+			if h := g.Health(); h.Backlog != 0 || h.Lost == 0 {
+				t.Errorf("3 of %d cannot be charged: %+v, want nothing owed", events, h)
+			}
+		})
+	}
 }
 
 type busyBelow struct{}
