@@ -124,22 +124,18 @@ func (s *server) idle(told State, next time.Duration) (wait time.Duration, done 
 	if state != told {
 		return 0, false
 	}
-	posting := s.backlog.some() && s.circuit.answers()
 	var holding time.Duration
 	if state != Degraded { // what is noted in an outage is held after it, whatever was held before
 		holding = s.held.over(now)
 	}
 	n.setImpairedLocked()
-	switch wait = s.circuit.wake(now); {
-	case posting && state == OK:
-		wait = max(next-now, time.Millisecond)
-	case posting:
-		wait = min(wait, max(next-now, time.Millisecond))
-	case state == OK && holding > 0:
-		wait = holding
-	case state == OK:
+	if state == OK && holding == 0 && !s.backlog.some() {
 		s.repaying = false
 		return 0, true
+	}
+	wait = s.circuit.wake(now)
+	if soon := max(next-now, time.Millisecond); s.circuit.answers() && (state == OK || soon < wait) {
+		wait = soon // even if there is nothing to post yet: requests for held counters add to the backlog, and do not wake repay
 	}
 	return wait, false
 }

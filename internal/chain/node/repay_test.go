@@ -277,6 +277,29 @@ func TestBacklogDoesNotFadeWhileOthersCount(t *testing.T) {
 	})
 }
 
+// What is admitted while counters are held is charged before they are asked of the store again, not when the hold ends.
+func TestBacklogOfHeldCounters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		way := &faulty{fault: broken}
+		g := newNode(way, Options{})
+		l := limit("l", 1000, tidegate.FailLocal)
+		spend(t, g, l, "a", DefaultFailures+1)
+		way.set(none)
+		for g.Health().State == Degraded {
+			time.Sleep(time.Millisecond)
+		}
+		for end := time.Now().Add(heldFor - 3*postEvery); time.Now().Before(end); {
+			spend(t, g, l, "a", 1)
+			time.Sleep(2 * postEvery)
+			if h := g.Health(); h.Backlog != 0 {
+				t.Errorf("not charged after %s, %s before the hold ends", 2*postEvery, time.Until(end))
+				break
+			}
+		}
+		_ = g.Close()
+	})
+}
+
 // A key whose backlog is not paid when the store goes again has used both: what the store
 // had counted by then, and what it had not been told.
 func TestBacklogAddsToWhatWasSeen(t *testing.T) {
