@@ -10,6 +10,7 @@ package chain
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"tidegate.dev/tidegate"
@@ -44,6 +45,10 @@ type Backend interface {
 	// that gets no answer sends the same post again.
 	Post(ctx context.Context, p Post) error
 }
+
+// ErrNoReply is wrapped by the error of a call that was sent and whose reply did not arrive, or not whole,
+// because the connection broke: what it asked for may have been done.
+var ErrNoReply = errors.New("no reply")
 
 // Ask is one vector of checks in a batch, and the answer to it.
 type Ask struct {

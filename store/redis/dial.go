@@ -32,7 +32,7 @@ func (d *dialer) dial(ctx context.Context, addr string, by *net.Dialer, config *
 		if !errors.Is(err, context.Canceled) {
 			d.report(addr, err)
 		}
-		return nil, err
+		return nil, dialError{err}
 	}
 	if by.Resolver == sentinelResolver {
 		conn = sentinelConn{conn}

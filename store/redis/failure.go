@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"regexp"
 	"slices"
 	"strings"
@@ -12,6 +14,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/chain"
 	"tidegate.dev/tidegate/store/redis/internal/rediswire"
 )
 
@@ -204,6 +207,26 @@ type requestError struct{ error }
 
 func (a requestError) Unwrap() []error { return []error{a.error, tidegate.ErrCannotAsk} }
 
+// noReply is the error of a call that was sent, and whose reply did not arrive whole.
+type noReply struct{ error }
+
+func (n noReply) Unwrap() []error { return []error{n.error, chain.ErrNoReply} }
+
+// dialError is why there is no connection: no call was sent.
+type dialError struct{ error }
+
+func (d dialError) Unwrap() error { return d.error }
+
+// cutOff reports whether err means that a connection broke after a call was sent, or was closed because of
+// what came.
+func cutOff(err error) bool {
+	var dial dialError
+	var op *net.OpError
+	var v *rediswire.Violation
+	return !errors.As(err, &dial) && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, errInvalidReply) ||
+		errors.As(err, &v) || errors.As(err, &op))
+}
+
 // multiError are the errors of one request.
 type multiError []error
 
@@ -232,7 +255,11 @@ func (s *Store) failure(what string, err error) (result error) {
 		return nil
 	}
 	s.refreshTopology() // slots may have moved
+	cut := cutOff(err)
 	defer func() {
+		if cut {
+			result = noReply{result}
+		}
 		if errors.Is(result, tidegate.ErrCannotAsk) {
 			s.carefulUntil.Store(time.Now().Add(carefulTime).UnixNano())
 		}

@@ -201,7 +201,7 @@ func (c *call) watchLocked(deadline time.Duration) time.Duration {
 func (l *late) settleLocked(copies int64, err error) (rest, uncharged int64) {
 	l.replied = true
 	if err != nil {
-		l.unsure = unsure(err)
+		l.unsure = mayBeCharged(err)
 		if !l.unsure {
 			uncharged = l.admitted
 		}

@@ -53,7 +53,7 @@ func (n *Node) fallBack(ctx context.Context, checks []tidegate.Check, copies int
 		return tidegate.Decision{}, err
 	}
 	n.unaskable.note(checks, err, time.Now())
-	d, _, err := n.decideLocally(checks, copies, err, n.now(), !unsure(err) || n.barred(checks))
+	d, _, err := n.decideLocally(checks, copies, err, n.now(), !mayBeCharged(err) || n.barred(checks))
 	return d, err
 }
 

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -52,6 +53,7 @@ func (s *scripted) Adjust(_ context.Context, _ tidegate.Receipt, checks []tidega
 // was lost says nothing.
 func TestLateRepliesSettle(t *testing.T) {
 	lost := &timeout{errors.New("i/o timeout")}
+	broken := fmt.Errorf("take: %w", chain.ErrNoReply)
 	f := func(name string, after time.Duration, granted int64, err error, local int64, posted int64) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -76,6 +78,9 @@ func TestLateRepliesSettle(t *testing.T) {
 	f("refused", late, 0, nil, 10, 1)
 	f("surely not charged", late, 0, errors.New("connection refused"), 10, 1)
 	f("lost", late, 0, lost, 10, 0)
+	f("lost with the connection", late, 0, broken, 10, 0)
+	f("lost with the connection in time", time.Millisecond, 0, broken, 10, 0)
+	f("surely not charged in time", time.Millisecond, 0, errors.New("connection refused"), 10, 1)
 }
 
 type timeout struct{ error }

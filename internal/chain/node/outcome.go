@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/chain"
 )
 
 // refusals are errors that a working store returns.
@@ -133,7 +134,13 @@ func mayHaveArrived(err error) bool {
 	return !isBusy(err) && !errors.Is(err, ErrOpen) && !showsLife(err)
 }
 
-// unsure reports whether err means that there was no answer in time: the call may have been charged.
+// mayBeCharged reports whether a Take that failed with err may have been charged, as its reply did not come in
+// time or did not arrive at all.
+func mayBeCharged(err error) bool {
+	return unsure(err) || errors.Is(err, chain.ErrNoReply) && !errors.Is(err, ErrOpen) // which wraps the failure before
+}
+
+// unsure reports whether err means that there was no answer in time.
 func unsure(err error) bool {
 	if errors.Is(err, ErrOpen) { // whatever the failure before was
 		return false

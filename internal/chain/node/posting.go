@@ -110,7 +110,7 @@ func (s *server) postOne(p *post) error {
 	case unsure(err) && n.unaskable.barred(p.entry.limit): // then it was not charged
 		return fmt.Errorf("%w: %v", tidegate.ErrCannotAsk, err)
 	case !n.chargesOnce.Load(): // a second time would be charged again
-		if unsure(err) {
+		if mayBeCharged(err) {
 			n.mu.Lock()
 			s.backlog.lost++
 			n.mu.Unlock()

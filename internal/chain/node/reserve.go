@@ -8,6 +8,7 @@ import (
 
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/internal/algo"
+	"tidegate.dev/tidegate/internal/chain"
 )
 
 // estimate is what a reservation was charged locally, until Settle replaces it by the true cost.
@@ -93,14 +94,14 @@ func (n *Node) unreserve(r tidegate.Receipt) {
 // lateReply is how long giving back a late reservation may take.
 const lateReply = time.Second
 
-// reserveLocally is Reserve by the fallbacks, because of err. All that is admitted goes to the
-// backlog: if the backend has granted the reservation after all, that is given back.
+// reserveLocally is Reserve by the fallbacks, because of err. What is admitted goes to the backlog, unless the
+// reply was lost: if a late one grants the reservation after all, that is given back.
 func (n *Node) reserveLocally(checks []tidegate.Check, ttl time.Duration, err error, now time.Duration) (tidegate.Decision, error) {
 	if !n.estimates.Room(now) {
 		return tidegate.Decision{Err: tidegate.ErrFull, Limit: first(checks), RetryAfter: denyRetry}, nil
 	}
 	nodes := n.nodes()
-	d, _, err := n.decideLocally(checks, 1, err, now, true)
+	d, _, err := n.decideLocally(checks, 1, err, now, !errors.Is(err, chain.ErrNoReply) || errors.Is(err, ErrOpen))
 	if err != nil || !d.OK || d.Receipt.Origin != tidegate.OriginLocal {
 		return d, err
 	}
