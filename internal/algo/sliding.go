@@ -31,6 +31,9 @@ func NewSlidingLaw(l *tidegate.Limit) SlidingLaw {
 	return SlidingLaw{Events: l.Events, Brim: l.Events, Period: period, scale: s}
 }
 
+// mostCounted is the most that is ever counted in a window: a capacity and a debt of another, under whatever limit.
+const mostCounted = 2 * tidegate.MaxCount
+
 // view is a state at an instant that lies off units into its window.
 type view struct {
 	Sliding
@@ -51,7 +54,7 @@ func (l *SlidingLaw) advance(s Sliding, now int64) view {
 		v.off = 0
 		return v
 	default: // relabel; it is not known how much of prev had left the view
-		v.Cur, v.Prev = max(v.Cur, min(v.Cur+v.Prev, 2*l.Events)), 0
+		v.Cur, v.Prev = min(v.Cur+v.Prev, mostCounted), 0
 	}
 	v.Window = window
 	return v

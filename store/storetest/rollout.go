@@ -175,12 +175,21 @@ func (r *rollout) undated() bool {
 // setBack sets the clock back: nothing is refilled by it, and nobody is held for longer than
 // that, or than a version remembers.
 func (r *rollout) setBack(node int, by time.Duration) {
+	left := make([]int64, len(r.force))
+	for i := range r.force {
+		left[i] = r.take(i, 0).Remaining
+	}
 	before := r.take(node, 0)
 	r.clock.add(-by)
 	r.skewed = true
 	after := r.take(node, 0)
 	if after.Remaining > before.Remaining {
 		r.Errorf("%s: the clock is set back by %s, and %s becomes %s", r.force[node], by, show(before), show(after))
+	}
+	for i, l := range r.force {
+		if d := r.take(i, 0); d.Remaining > left[i] {
+			r.Errorf("%s: the clock is set back by %s, %s is asked, and %d left become %s", l, by, r.force[node], left[i], show(d))
+		}
 	}
 	if r.undated() {
 		return

@@ -27,9 +27,8 @@ if at then
   elseif ahead == 1 then -- decide as at its instant
     number, prev, cur, off = last, before, own, 0
   elseif ahead > 1 then -- relabel; it is not known how much of prev had left the view
-    local both = own + before
-    if both > 2 * events then both = 2 * events end
-    cur, changed = both > own and both or own, true
+    cur, changed = own + before, true
+    if cur > 536870910 then cur = 536870910 end -- more is never counted in a window, under whatever limit
   end
 end
 
