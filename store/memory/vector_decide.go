@@ -157,7 +157,8 @@ func (p *pendingCheck) refusal(now int64) algo.Verdict {
 }
 
 // refuse reports the refusing check with the longest wait. Limits that count rejected
-// requests count this one, whichever limit refused it.
+// requests count this one, whichever limit refused it, and refuse it as well if that leaves
+// no room for it.
 func (v *vector) refuse(s *Store) (d tidegate.Decision) {
 	first := true
 	for i := range v.pending {
@@ -165,11 +166,14 @@ func (v *vector) refuse(s *Store) (d tidegate.Decision) {
 		if p.skip || p.advisory {
 			continue
 		}
-		if p.refused = s.fit(p.lim, p.next, v.now, p.ask) == 0; !p.refused {
-			p.reject(v.now)
+		var verdict algo.Verdict
+		if p.refused = s.fit(p.lim, p.next, v.now, p.ask) == 0; p.refused {
+			verdict = v.take(s, p)
+		} else if p.reject(v.now); s.fit(p.lim, p.next, v.now, p.ask) == 0 {
+			verdict = p.refusal(v.now)
+		} else {
 			continue
 		}
-		verdict := v.take(s, p)
 		var next tidegate.Decision
 		if answer(&next, p.lim.limit, verdict, v.now); first || next.Outranks(&d) {
 			d = next

@@ -184,7 +184,7 @@ func (c *composer) laws(section string) {
 // is first looked at, or as they were left then.
 func (c *composer) law(k kind, section string) {
 	vars := strings.TrimSpace(k.section("vars"))
-	again := section == "take" || section == "follow" || section == "reject"
+	again := section == "take" || section == "follow" || section == "refused"
 	switch {
 	case !again:
 		fmt.Fprintf(c, "local %s\n", vars)

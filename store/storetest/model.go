@@ -56,7 +56,8 @@ type grant struct {
 // plans of a customer do: one list per algorithm. Bucket rates are chosen so that an event
 // takes whole ticks; the reference has no ticks, and is then exact to the nanosecond. A
 // bucket has one limit, unless it keeps raw time, because a store may drain at the rate of
-// either between calls under different ones. The limits of the last list differ in resolution.
+// either between calls under different ones. One list has a log that counts what is refused. The limits of
+// the last list differ in resolution.
 func modelTiers() (tiers [][]*tidegate.Limit) {
 	for _, k := range kinds {
 		var tier []*tidegate.Limit
@@ -78,7 +79,8 @@ func modelTiers() (tiers [][]*tidegate.Limit) {
 		spec.Name, spec.Algorithm, spec.RawTime = "raw", tidegate.TokenBucket, true
 		raw = append(raw, tidegate.MustLimit(spec))
 	}
-	tiers = append(tiers, raw)
+	rejected := tidegate.MustLimit(tidegate.Spec{Name: "rejected", Events: 6, Period: minute, Algorithm: tidegate.SlidingLog, CountRejected: true})
+	tiers = append(tiers, raw, []*tidegate.Limit{rejected})
 	var resolutions []*tidegate.Limit
 	for _, spec := range []tidegate.Spec{
 		{Events: 6, Algorithm: tidegate.SubWindows, Parts: 6},
@@ -166,6 +168,9 @@ func (m *model) checks() (checks []tidegate.Check) {
 		if m.rand.IntN(3) == 0 {
 			c.MaxWait = time.Duration(m.rand.IntN(90)) * time.Second
 		}
+		if c.Limit.CountRejected { // whether one that only advises counts what it would refuse is up to the store
+			c.Advisory, c.Over = false, false
+		}
 		m.asked.trim(&c)
 		if tier[0].Name == resolution {
 			// When another check refuses, it is up to the store whether this counter
@@ -174,7 +179,7 @@ func (m *model) checks() (checks []tidegate.Check) {
 			return []tidegate.Check{c}
 		}
 		checks = append(checks, c)
-		if !c.Advisory && m.rand.IntN(8) == 0 {
+		if !c.Advisory && !c.Limit.CountRejected && m.rand.IntN(8) == 0 {
 			checks = append(checks, c)
 		}
 	}
@@ -192,8 +197,9 @@ func (m *model) take() {
 	if !slices.ContainsFunc(checks, peeks) {
 		n += m.rand.IntN(3)
 	}
-	if !m.asked.has("copies") {
-		n = 1
+	counts := func(c tidegate.Check) bool { return c.Limit.CountRejected }
+	if !m.asked.has("copies") || len(checks) > 1 && slices.ContainsFunc(checks, counts) {
+		n = 1 // of several copies, a store of many servers does not count those that another one refused in part
 	}
 	expected := slices.Clone(checks)
 	got := m.takeN(n, checks...)

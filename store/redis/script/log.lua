@@ -89,10 +89,22 @@ elseif k * cost > 0 then
   local n, over = k * cost, 0
   --<log stamp>
 end
+--<log told>
+
+--:told
 left = total < events - reserved and events - reserved - total or 0
 if total > 0 then reset = last + period - now end
 if (k == 0 or short) and unit + reserved <= events then
   later = call('LINDEX', KEYS[key], gone + total - events + reserved + unit - 1) + period - now
+end
+
+--:refused
+-- Another limit has refused it. Once that is counted, there may be no room for it here either.
+--<log reject>
+if rejected == 1 and events - reserved - total < unit then
+  fit = 0
+  --<log told>
+  delay = later
 end
 
 --:back

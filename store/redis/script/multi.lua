@@ -53,7 +53,7 @@ for i = 1, #checks do
     if k == 0 then delay, delayt = later, latert end
     fit = k
   elseif advisory == 0 then
-    --<reject>
+    --<refused>
   end
   reply = reply .. pack('<dddddd', fit, left, reset, resett, delay, delayt)
   sum = sum + fit + left + reset + resett + delay + delayt
