@@ -31,7 +31,7 @@ func (st *state) append(dst []tidegate.Check, h *hit) []tidegate.Check {
 		p, _ := st.plan(h, r)
 		dst = st.appendPlan(dst, h, p)
 		if st.before != nil {
-			dst = st.appendPredecessors(dst, first)
+			dst = st.appendPredecessors(dst, first, r.leaves.of(st.class))
 		}
 	}
 	return dst

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/lang/rulefile"
 )
 
 // predecessor is a limit of earlier rules that was replaced by one with other counters, because its
@@ -227,8 +228,8 @@ func (ps *predecessors) end() *predecessors {
 }
 
 // appendPredecessors adds checks against the predecessors of the limits of a rule, whose checks
-// begin at first. A counter that has a check already is charged once.
-func (st *state) appendPredecessors(dst []tidegate.Check, first int) []tidegate.Check {
+// begin at first, and of which leave is set aside. A counter that has a check already is charged once.
+func (st *state) appendPredecessors(dst []tidegate.Check, first, leave int) []tidegate.Check {
 	for i, n := first, len(dst); i < n; i++ {
 		for _, p := range st.before.of[dst[i].Limit.Identity()] {
 			if !st.now.Before(p.until) {
@@ -241,7 +242,9 @@ func (st *state) appendPredecessors(dst []tidegate.Check, first int) []tidegate.
 				ceiling = is.Limit
 			}
 			stand.Limit = p.standIn(stand.Limit, ceiling)
-			stand.Floor = min(stand.Floor, stand.Limit.Capacity()-1) // its capacity may be smaller
+			if stand.Floor > 0 { // the same share, of another capacity
+				stand.Floor = rulefile.Leave(stand.Limit.Capacity(), leave)
+			}
 			switch {
 			case is == nil:
 				dst = append(dst, stand)
