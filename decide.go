@@ -144,8 +144,8 @@ func (g *Gate) failed(checks []Check, err error) Decision {
 			d.Limit = c.Limit
 		}
 		mode := g.fail
-		if c.Limit != nil && c.Limit.Terms != nil {
-			mode = c.Limit.Terms.Handling.OnStoreFailure
+		if l := c.Limit; l != nil && l.Terms != nil && l.Terms.Handling.OnStoreFailure != FailDefault {
+			mode = l.Terms.Handling.OnStoreFailure
 		}
 		if mode == FailClosed {
 			d.Limit, d.RetryAfter = c.Limit, time.Second

@@ -41,7 +41,7 @@ func (g *Gate) ready() *Gate {
 }
 
 // OnStoreFailure returns a Gate on the same rules and counters that answers by
-// mode when the store cannot. Limits with Terms are answered for by theirs: one
+// mode when the store cannot. Limits whose Terms have a mode are answered for by that: one
 // that is enforced and fails closed is enough to refuse. It panics when mode is FailLocal
 // and the store is not a [LocalFallback].
 func (g *Gate) OnStoreFailure(mode FailMode) *Gate {

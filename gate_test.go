@@ -43,7 +43,11 @@ func TestGateDecides(t *testing.T) {
 }
 
 func TestGateFailMode(t *testing.T) {
-	l := tidegate.PerMinute(2)
+	testGateFailMode(t, tidegate.PerMinute(2))
+	testGateFailMode(t, tidegate.MustLimit(tidegate.Spec{Events: 2, Period: time.Minute, Terms: &tidegate.Terms{Rule: "says nothing of it"}}))
+}
+
+func testGateFailMode(t *testing.T, l *tidegate.Limit) {
 	gate := tidegate.NewGate(byHost{l}, &broken{err: errDown})
 	r := &tidegate.Request{Host: "a"}
 	f := func(gate *tidegate.Gate, ok bool, retry time.Duration) {

@@ -11,8 +11,11 @@ import (
 type FailMode uint8
 
 const (
+	// FailDefault is FailOpen for a Limiter or a Gate, and FailLocal for the store of package fleet. In
+	// the Terms of a limit it leaves the choice to these.
+	FailDefault FailMode = iota
 	// FailOpen admits: the limiter's outage must not become the site's.
-	FailOpen FailMode = iota
+	FailOpen
 	// FailClosed refuses, with a RetryAfter of one second.
 	FailClosed
 	// FailLocal goes on counting in this process alone. Only a store that is a

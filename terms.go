@@ -50,8 +50,8 @@ type AtEnd struct {
 // Handling is how a limit is decided. It is all that the layers between a Gate and its
 // store know of a rule. The zero value changes nothing.
 type Handling struct {
-	// OnStoreFailure decides when the store cannot answer, in place of the mode of
-	// the Gate.
+	// OnStoreFailure, unless it is FailDefault, decides when the store cannot answer, in place of the
+	// mode of the Gate and that of the store of package fleet. A Limiter has only its own.
 	OnStoreFailure FailMode
 	// Queue, when not nil: a refused request may wait in a queue, if the front end
 	// can hold it. Buckets are booked ahead instead, by Check.MaxWait.

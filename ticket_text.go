@@ -64,9 +64,8 @@ type checkPart struct {
 	Shared   Consistency   `json:"y,omitempty"`
 	Floor    int64         `json:"f,omitempty"`
 	MaxOver  time.Duration `json:"o,omitempty"`
-	// Fail is the FailMode of the limit's terms plus 1: by it a fallback knows whether it has
-	// counted the check itself. 0 means that there are no terms, or that an earlier version wrote
-	// the ticket.
+	// Fail is the FailMode of the limit's terms: by it a fallback knows whether it has counted the
+	// check itself.
 	Fail FailMode `json:"m,omitempty"`
 }
 
@@ -91,7 +90,7 @@ func writeChecks(checks []Check) (parts []checkPart) {
 		p := checkPart{Key: []byte(c.Key), Cost: c.Cost, Estimate: c.Estimate, Advisory: c.Advisory, Limit: c.Limit.Spec, Floor: c.Floor}
 		if terms := c.Limit.Terms; terms != nil {
 			p.Rule, p.Counts, p.Settle, p.Shared = terms.Rule, terms.AtEnd.Counts, terms.AtEnd.Settle, terms.Handling.Consistency
-			p.MaxOver, p.Fail = terms.MaxOver, terms.Handling.OnStoreFailure+1
+			p.MaxOver, p.Fail = terms.MaxOver, terms.Handling.OnStoreFailure
 			if terms.AtEnd.Block != nil {
 				p.Block = terms.AtEnd.Block.Period
 			}
@@ -151,13 +150,10 @@ func (t *Ticket) UnmarshalText(text []byte) error {
 
 func (p *checkPart) check(slot bool) (Check, error) {
 	spec := p.Limit
-	if slot != (spec.Algorithm == Concurrency) || spec.Algorithm == Deny || p.Cost < 0 || p.Floor < 0 || p.Shared > Eventual || p.Fail > FailLocal+1 {
+	if slot != (spec.Algorithm == Concurrency) || spec.Algorithm == Deny || p.Cost < 0 || p.Floor < 0 || p.Shared > Eventual || p.Fail > FailLocal {
 		return Check{}, errTicket
 	}
-	terms := &Terms{Rule: p.Rule, AtEnd: AtEnd{Counts: p.Counts, Settle: p.Settle}, Handling: Handling{Consistency: p.Shared, OnStoreFailure: FailLocal}, MaxOver: p.MaxOver}
-	if p.Fail > 0 {
-		terms.Handling.OnStoreFailure = p.Fail - 1
-	}
+	terms := &Terms{Rule: p.Rule, AtEnd: AtEnd{Counts: p.Counts, Settle: p.Settle}, Handling: Handling{Consistency: p.Shared, OnStoreFailure: p.Fail}, MaxOver: p.MaxOver}
 	if p.Block != 0 {
 		block, err := NewLimit(Spec{Name: spec.Name, Scope: spec.Scope, Events: 1, Period: p.Block, Algorithm: FixedWindow})
 		if err != nil {

@@ -51,8 +51,7 @@ func TestInstance(t *testing.T) {
 	if err := json.Unmarshal([]byte(flag.Arg(1)), &i); err != nil {
 		t.Fatal(err)
 	}
-	closed := tidegate.FailClosed
-	store, err := fleet.Open("redis://"+i.Redis, fleet.Options{Deadline: 2 * time.Second, OnStoreFailure: &closed})
+	store, err := fleet.Open("redis://"+i.Redis, fleet.Options{Deadline: 2 * time.Second, OnStoreFailure: tidegate.FailClosed})
 	if err != nil {
 		t.Fatal(err)
 	}

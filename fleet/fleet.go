@@ -74,10 +74,10 @@ type Options struct {
 	// decision that is only queued behind others may wait up to half a second more, unless
 	// Redis is silent for as long as the deadline.
 	Deadline time.Duration
-	// OnStoreFailure decides when Redis does not, for limits without Terms; nil means
-	// tidegate.FailLocal. Limits of a rule file have their own. The mode of a Limiter or Gate
-	// is never used, because this Store always has an answer.
-	OnStoreFailure *tidegate.FailMode
+	// OnStoreFailure decides when Redis does not, for limits whose Terms name no mode;
+	// tidegate.FailDefault, the zero value, means tidegate.FailLocal. Limits of a rule file have their
+	// own. The mode of a Limiter or Gate is never used, because this Store always has an answer.
+	OnStoreFailure tidegate.FailMode
 	// Instances returns how many instances share the limits, this one included, if the program
 	// knows that better than heartbeats tell; nil, or a result of 0, means by heartbeats.
 	Instances func() int

@@ -1,7 +1,6 @@
 package fleet_test
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -250,18 +249,38 @@ func TestJoinLater(t *testing.T) {
 	}
 }
 
-// Limits without Terms are answered for by Options.OnStoreFailure.
+// Limits whose Terms name no mode are answered for by Options.OnStoreFailure, whatever else they say.
 func TestOnStoreFailure(t *testing.T) {
 	server := testdep.Redis(t)
 	server.Kill()
-	f := func(mode *tidegate.FailMode, want bool) {
+	f := func(mode tidegate.FailMode, terms *tidegate.Terms, want int) {
 		t.Helper()
 		s := open(t, "redis://"+server.Addr, fleet.Options{OnStoreFailure: mode})
-		if d := tidegate.New(s, tidegate.PerMinute(5)).Allow(context.Background(), "k"); d.OK != want {
-			t.Errorf("%+v", d)
+		limit := tidegate.MustLimit(tidegate.Spec{Events: 5, Period: time.Hour, Terms: terms})
+		lim, admitted := tidegate.New(s, limit), 0
+		for range 20 {
+			if lim.Allow(t.Context(), "k").OK {
+				admitted++
+			}
+		}
+		if admitted != want {
+			t.Errorf("mode %d, %+v: %d of 5 admitted, want %d", mode, terms, admitted, want)
 		}
 	}
-	f(nil, true)
-	f(new(tidegate.FailOpen), true)
-	f(new(tidegate.FailClosed), false)
+	for _, terms := range []*tidegate.Terms{
+		nil, {}, {Rule: "api"}, {AtEnd: tidegate.AtEnd{Settle: "response.body.usage.total_tokens"}},
+		{Handling: tidegate.Handling{Consistency: tidegate.Leased}},
+		{Handling: tidegate.Handling{NoDenyCache: true, NoCoalesce: true}},
+	} {
+		f(tidegate.FailDefault, terms, 5)
+		f(tidegate.FailLocal, terms, 5)
+		f(tidegate.FailOpen, terms, 20)
+		f(tidegate.FailClosed, terms, 0)
+	}
+	own := func(mode tidegate.FailMode) *tidegate.Terms {
+		return &tidegate.Terms{Handling: tidegate.Handling{OnStoreFailure: mode}}
+	}
+	f(tidegate.FailClosed, own(tidegate.FailOpen), 20)
+	f(tidegate.FailOpen, own(tidegate.FailClosed), 0)
+	f(tidegate.FailClosed, own(tidegate.FailLocal), 5)
 }

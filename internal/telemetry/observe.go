@@ -148,12 +148,22 @@ func (r *ruleMetrics) addMore(d *tidegate.Decision, whole outcome.Outcome, n int
 // failed returns how limit was decided when the store had no answer.
 func failed(d *tidegate.Decision, limit *tidegate.Limit) outcome.Outcome {
 	switch {
-	case d.Err == nil && (!d.OK || limit.Terms == nil || limit.Terms.Handling.OnStoreFailure == tidegate.FailLocal):
+	case d.Err == nil && (!d.OK || countsLocally(limit)):
 		return outcome.FailedLocal
 	case d.OK: // also if another rule continues locally
 		return outcome.FailedOpen
 	}
 	return outcome.FailedClosed
+}
+
+// countsLocally reports whether limit was counted locally in a decision that was made locally. Limits
+// that leave it to the store are.
+func countsLocally(limit *tidegate.Limit) bool {
+	if limit.Terms == nil {
+		return true
+	}
+	mode := limit.Terms.Handling.OnStoreFailure
+	return mode == tidegate.FailDefault || mode == tidegate.FailLocal
 }
 
 // admitted counts a request for a rule that admitted it.

@@ -34,7 +34,7 @@ type program struct {
 
 func open(url string) (p program, err error) {
 	p.store, err = fleet.Open(url, fleet.Options{
-		Deadline: 20 * time.Millisecond, OnStoreFailure: new(tidegate.FailLocal),
+		Deadline: 20 * time.Millisecond, OnStoreFailure: tidegate.FailLocal,
 		OnState:   func(h fleet.Health) { fmt.Println(h.Status, h.Since, h.Why, h.Instances, h.Connection) },
 		OnUnasked: func(u fleet.Unasked) { fmt.Println(u.Rule, u.Why, u.Over) },
 		OnCall:    func(time.Duration) {},

@@ -17,7 +17,7 @@ func with(t *testing.T, wrap func(*slow) tidegate.Store, o Options, f func(t *te
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		inner := newSlow()
-		o.Default = new(tidegate.FailOpen)
+		o.Default = tidegate.FailOpen
 		s := newNode(wrap(inner), forFew(o))
 		defer s.Close()
 		c := &crowd{store: s}

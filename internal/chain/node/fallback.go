@@ -41,10 +41,10 @@ func (p *part) limit(whole []tidegate.Check, l *tidegate.Limit) *tidegate.Limit 
 
 // mode returns the fallback of a limit.
 func (n *Node) mode(l *tidegate.Limit) tidegate.FailMode {
-	if l.Terms != nil {
+	if l.Terms != nil && l.Terms.Handling.OnStoreFailure != tidegate.FailDefault {
 		return l.Terms.Handling.OnStoreFailure
 	}
-	return *n.o.Default
+	return n.o.Default
 }
 
 // fallBack decides when the backend has no answer because of err.

@@ -31,8 +31,9 @@ type Options struct {
 	// Failures is how many requests must fail for the circuit to open, and at least as
 	// many must fail as succeed meanwhile; 0 means DefaultFailures.
 	Failures int
-	// Default is the fallback for limits without Terms; nil means tidegate.FailLocal.
-	Default *tidegate.FailMode
+	// Default is the fallback for limits whose Terms name none; tidegate.FailDefault means
+	// tidegate.FailLocal.
+	Default tidegate.FailMode
 	// Instances returns how many nodes share the limits, this one included; nil means one.
 	// It is called for every decision of the local store.
 	Instances func() int
@@ -84,8 +85,8 @@ func (o *Options) complete() {
 	if o.Failures <= 0 {
 		o.Failures = DefaultFailures
 	}
-	if o.Default == nil {
-		o.Default = new(tidegate.FailLocal)
+	if o.Default == tidegate.FailDefault {
+		o.Default = tidegate.FailLocal
 	}
 	if o.Instances == nil {
 		o.Instances = func() int { return 1 }

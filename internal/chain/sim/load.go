@@ -59,7 +59,7 @@ func newLoad(r *run, i int) *load {
 
 // fails returns the fail mode: what decides when Redis does not.
 func (l *load) fails() tidegate.FailMode {
-	if limit := l.Versions[0]; limit.Terms != nil {
+	if limit := l.Versions[0]; limit.Terms != nil && limit.Terms.Handling.OnStoreFailure != tidegate.FailDefault {
 		return limit.Terms.Handling.OnStoreFailure
 	}
 	return tidegate.FailLocal

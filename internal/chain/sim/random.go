@@ -145,7 +145,7 @@ func (r *dice) surge(offered float64) Subject {
 var shares = &tidegate.Terms{Handling: tidegate.Handling{Consistency: tidegate.Split}}
 
 // leased are the terms of limits that are leased.
-var leased = &tidegate.Terms{Handling: tidegate.Handling{Consistency: tidegate.Leased, OnStoreFailure: tidegate.FailLocal}}
+var leased = &tidegate.Terms{Handling: tidegate.Handling{Consistency: tidegate.Leased}}
 
 // drawn are the algorithms that subject draws from, the likelier ones several times.
 var drawn = []tidegate.Algorithm{
