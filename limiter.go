@@ -2,6 +2,7 @@ package tidegate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -97,7 +98,8 @@ func (l *Limiter) Allow(ctx context.Context, key string) (d Decision) {
 
 // AllowN decides now whether key may spend n, and charges it if so; n of 0 or
 // less peeks. It always answers: when the store cannot, the fail mode decides and
-// Decision.Err says why.
+// Decision.Err says why. A caller that has left, since ctx was cancelled before the store
+// answered, is refused.
 func (l *Limiter) AllowN(ctx context.Context, key string, n int64) (d Decision) {
 	l.take(ctx, &d, key, max(n, 0), 0)
 	return d
@@ -124,7 +126,7 @@ func (l *Limiter) take(ctx context.Context, d *Decision, key string, cost int64,
 		*d, err = l.takeVector(ctx, key, cost, maxWait)
 	}
 	if err != nil {
-		*d = l.failed(err)
+		*d = l.failed(ctx, err)
 	}
 }
 
@@ -143,17 +145,27 @@ func (l *Limiter) takeVector(ctx context.Context, key string, cost int64, maxWai
 	return d, err
 }
 
-func (l *Limiter) failed(err error) Decision {
+// failed returns the decision when the store has returned err. A caller that has left is not
+// admitted by any fail mode: it would be served uncharged.
+func (l *Limiter) failed(ctx context.Context, err error) Decision {
 	d := Decision{Err: err}
 	if len(l.limits) > 0 {
 		d.Limit = l.limits[0]
 	}
-	if l.fail == FailClosed {
+	if l.fail == FailClosed || l.left(ctx) {
 		d.RetryAfter = time.Second
 	} else {
 		d.OK, d.Granted = true, 1
 	}
 	return d
+}
+
+// left reports whether the caller has left. A deadline may also be the time that it gives the store,
+// but not if the store is a LocalFallback, which has an answer in any case.
+func (l *Limiter) left(ctx context.Context) bool {
+	err := ctx.Err()
+	_, local := l.store.(LocalFallback)
+	return errors.Is(err, context.Canceled) || err != nil && local
 }
 
 // vector returns the checks of a key, for methods that may allocate.

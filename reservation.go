@@ -57,7 +57,7 @@ func (r *Reservation) Detach() {
 func (l *Limiter) Reserve(ctx context.Context, key string, n int64) *Reservation {
 	store, ok := l.store.(Reserver)
 	if !ok {
-		return &Reservation{Decision: l.failed(ErrUnsupported)}
+		return &Reservation{Decision: l.failed(ctx, ErrUnsupported)}
 	}
 	checks := l.vector(key, max(n, 0))
 	for i := range checks {
@@ -65,7 +65,7 @@ func (l *Limiter) Reserve(ctx context.Context, key string, n int64) *Reservation
 	}
 	d, err := store.Reserve(ctx, checks, ReserveTTL)
 	if err != nil {
-		return &Reservation{Decision: l.failed(err)}
+		return &Reservation{Decision: l.failed(ctx, err)}
 	}
 	r := &Reservation{Decision: d}
 	if !d.Receipt.Handle.IsZero() {
@@ -96,7 +96,7 @@ func (l *Limiter) Acquire(ctx context.Context, key string) *Reservation {
 	checks := l.vector(key, 1)
 	d, err := l.store.Take(ctx, checks, 1)
 	if err != nil {
-		return &Reservation{Decision: l.failed(err)}
+		return &Reservation{Decision: l.failed(ctx, err)}
 	}
 	r := &Reservation{Decision: d}
 	var slots []Check

@@ -26,6 +26,9 @@ func (l *Limiter) WaitN(ctx context.Context, key string, n int64) error {
 		}
 		var d Decision
 		l.take(ctx, &d, key, n, maxWait)
+		if err := ctx.Err(); err != nil && d.Err != nil {
+			return err
+		}
 		switch {
 		case d.OK && d.Wait == 0:
 			return nil

@@ -1,6 +1,7 @@
 package fleet_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -283,4 +284,26 @@ func TestOnStoreFailure(t *testing.T) {
 	f(tidegate.FailClosed, own(tidegate.FailOpen), 20)
 	f(tidegate.FailOpen, own(tidegate.FailClosed), 0)
 	f(tidegate.FailClosed, own(tidegate.FailLocal), 5)
+}
+
+// A client that hangs up before Redis has answered is not served: it would not be charged.
+func TestWhoHangsUpIsNotServed(t *testing.T) {
+	server := testdep.Redis(t)
+	s := open(t, "redis://"+server.Addr, fleet.Options{Deadline: patient})
+	server.Pause()
+	defer server.Resume()
+	for _, limit := range []*tidegate.Limit{tidegate.PerMinute(100), tidegate.Slots(100, time.Minute)} {
+		served := 0
+		handler := httplimit.Limit(tidegate.New(s, limit), httplimit.IP())(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { served++ }))
+		for i := range 10 {
+			ctx, leave := context.WithCancel(t.Context())
+			if time.AfterFunc(time.Duration(i)*time.Millisecond, leave); i == 0 {
+				leave()
+			}
+			handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil).WithContext(ctx))
+		}
+		if served > 0 {
+			t.Errorf("%s: %d of 10 were served after they had left", limit, served)
+		}
+	}
 }

@@ -33,6 +33,11 @@ func Split(store *memory.Store, instances func() int) *SplitStore {
 // A check with a MaxWait, or with a queue in its terms, returns when its turn has come.
 type SplitStore struct{ abilities }
 
+var _ tidegate.LocalFallback = (*SplitStore)(nil)
+
+// LocalFallback implements [tidegate.LocalFallback]: the counters are in this process anyway.
+func (s *SplitStore) LocalFallback() {}
+
 type abilities interface {
 	tidegate.Store
 	tidegate.Renewer

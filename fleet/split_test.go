@@ -2,6 +2,7 @@ package fleet_test
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -205,6 +206,22 @@ func TestSplitInLine(t *testing.T) {
 		}
 		if took := time.Since(start); took < 5*time.Second || took > 5100*time.Millisecond { // two at once, then two a second
 			t.Errorf("12 took %s at 2/s", took)
+		}
+	})
+}
+
+// Whoever leaves the line has not had its turn.
+func TestSplitLeavingTheLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := fleet.Split(memory.New(), func() int { return 1 })
+		lim := tidegate.New(s, splitLimit(tidegate.Spec{Name: "split", Events: 1, Period: time.Minute})).OnStoreFailure(tidegate.FailLocal)
+		if err := lim.Wait(t.Context(), "ann"); err != nil {
+			t.Fatal(err)
+		}
+		ctx, leave := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, leave)
+		if err := lim.Wait(ctx, "ann"); !errors.Is(err, context.Canceled) {
+			t.Errorf("%v after a second, want that it has left", err)
 		}
 	})
 }
