@@ -2,7 +2,8 @@ package tidegate
 
 import (
 	"context"
-	"sync/atomic"
+	"errors"
+	"sync"
 	"time"
 )
 
@@ -16,9 +17,13 @@ const ReserveTTL = time.Hour
 type Reservation struct {
 	Decision
 
-	done   atomic.Bool
-	settle func(actual int64) error
-	slots  *holding // nil unless it is Acquire's
+	settle func(actual int64) error // nil if nothing was reserved
+	slots  *holding                 // nil unless it is Acquire's
+
+	mu     sync.Mutex
+	tried  bool  // under mu: Settle was called
+	actual int64 // under mu: the cost that it was called with first
+	done   bool  // under mu: there is nothing left to settle
 }
 
 // Delay returns how long to wait before acting; 0 for most limits.
@@ -26,18 +31,30 @@ func (r *Reservation) Delay() time.Duration { return r.Wait }
 
 // Settle replaces the estimate by the true cost: what was reserved in excess is returned
 // where it still counts, and what is missing is charged whether there is room or not. The
-// first call settles; later ones, and one after ReserveTTL, return ErrSettled. A slot is
+// first call settles; later ones, and one after ReserveTTL, return ErrSettled. If the store
+// fails, Settle may be called again, and settles at the cost of the first call. A slot is
 // freed, whatever actual is.
 func (r *Reservation) Settle(actual int64) error {
 	switch {
-	case r.done.Swap(true):
-		return ErrSettled
 	case r.slots != nil:
 		return r.slots.free()
-	case r.settle != nil:
-		return r.settle(actual)
+	case r.settle == nil:
+		return nil
 	}
-	return nil
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.done {
+		return ErrSettled
+	}
+	if !r.tried {
+		r.tried, r.actual = true, actual
+	}
+	err := r.settle(r.actual)
+	r.done = err == nil || errors.Is(err, ErrSettled) || errors.Is(err, ErrElsewhere)
+	if err == nil && actual != r.actual {
+		return ErrSettled
+	}
+	return err
 }
 
 // Cancel is shorthand for Settle(0): it did not happen.

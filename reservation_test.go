@@ -1,6 +1,7 @@
 package tidegate_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"testing/synctest"
@@ -107,4 +108,45 @@ func TestReserveOfNothingIsSettledToo(t *testing.T) {
 	if left := lim.Peek(t.Context(), "alice").Remaining; left != 50 {
 		t.Errorf("%d left of 100 after settling at 50", left)
 	}
+}
+
+// unreached is a store that cannot be reached for some calls of Settle.
+type unreached struct {
+	*memory.Store
+	calls int
+}
+
+func (u *unreached) Settle(ctx context.Context, r tidegate.Receipt, actual int64) error {
+	if u.calls--; u.calls >= 0 {
+		return errDown
+	}
+	return u.Store.Settle(ctx, r, actual)
+}
+
+// While the store is away, a reservation is not settled, and can be settled later: at the cost of the
+// first call, so that a deferred Cancel does not give back what was used.
+func TestSettleAfterAnOutage(t *testing.T) {
+	f := func(fails int, want int64, told ...error) {
+		t.Helper()
+		store := &unreached{memory.New(), fails}
+		lim := tidegate.New(store, tidegate.PerHour(100))
+		r := lim.Reserve(t.Context(), "alice", 60)
+		for i, err := range told {
+			actual := int64(45)
+			if i == len(told)-1 && i > 0 {
+				actual = 0 // the deferred one
+			}
+			if got := r.Settle(actual); !errors.Is(got, err) {
+				t.Errorf("%d fail: call %d: %v, want %v", fails, i, got, err)
+			}
+		}
+		wantLeft(t, lim, "alice", want)
+	}
+	f(0, 55, nil)
+	f(0, 55, nil, tidegate.ErrSettled)
+	f(1, 40, errDown)
+	f(1, 55, errDown, nil, tidegate.ErrSettled)
+	f(1, 55, errDown, tidegate.ErrSettled)
+	f(2, 55, errDown, errDown, tidegate.ErrSettled)
+	f(3, 40, errDown, errDown, errDown)
 }
