@@ -38,12 +38,12 @@ type Limiter struct {
 
 // New returns a Limiter that keeps its counters in store. Limiters that share a
 // store are told apart by their limits' names, algorithms and periods: give
-// limits a Name when one store serves several purposes. New panics when a limit
-// is nil or an access rule, and when two of them would share a counter.
+// limits a Name when one store serves several purposes. New panics when a limit is nil, was
+// not made by NewLimit, or is an access rule, and when two of them would share a counter.
 func New(store Store, limits ...*Limit) *Limiter {
 	for i, l := range limits {
-		if l == nil {
-			panic("tidegate: New: a limit is nil")
+		if l == nil || l.identity == "" {
+			panic("tidegate: New: a limit is nil, or was not made by NewLimit")
 		}
 		if l.Algorithm == Deny {
 			panic("tidegate: New: " + l.String() + " is an access rule, which counts nothing; use a Gate")

@@ -111,6 +111,7 @@ func TestNewPanicsOnMisuse(t *testing.T) {
 	}
 	f("a limit is nil", nil)
 	f("a limit is nil", tidegate.PerMinute(1), nil)
+	f("not made by NewLimit", &tidegate.Limit{Spec: tidegate.Spec{Events: 5, Period: time.Minute}})
 	f("limits 5/1m0s sliding_log and 6/1m0s sliding_log share a counter; name them", tidegate.PerMinute(5), tidegate.PerMinute(6))
 	f("access rule", tidegate.MustLimit(tidegate.Spec{Name: "banned", Algorithm: tidegate.Deny}))
 	if message := panicOf(func() { tidegate.New(memory.New(), tidegate.PerMinute(5), tidegate.PerHour(6)) }); message != "" {

@@ -84,8 +84,8 @@ func NewProvider(o ProviderOptions) (*Provider, error) {
 		return nil, errors.New("client: MaxStop has to be from 0 to " + maxStop.String())
 	}
 	for i, l := range o.Limits {
-		if l == nil || l.Algorithm == tidegate.Deny {
-			return nil, errors.New("client: a limit of a Provider is nil or an access rule")
+		if l == nil || l.Identity() == "" || l.Algorithm == tidegate.Deny {
+			return nil, errors.New("client: a limit of a Provider is nil, was not made by tidegate.NewLimit, or is an access rule")
 		}
 		for _, other := range o.Limits[:i] {
 			if l.Identity() == other.Identity() {

@@ -342,6 +342,7 @@ func TestProviderOptions(t *testing.T) {
 	f("Store", ProviderOptions{Name: "a", Limits: limits})
 	f("Limits or Rules", ProviderOptions{Name: "a", Store: memory.New()})
 	f("nil", ProviderOptions{Name: "a", Store: memory.New(), Limits: []*tidegate.Limit{nil}})
+	f("not made by tidegate.NewLimit", ProviderOptions{Name: "a", Store: memory.New(), Limits: []*tidegate.Limit{{Spec: tidegate.Spec{Events: 5, Period: time.Minute}}}})
 	f("access rule", ProviderOptions{Name: "a", Store: memory.New(), Limits: []*tidegate.Limit{deny}})
 	f("share a counter", ProviderOptions{Name: "a", Store: memory.New(), Limits: []*tidegate.Limit{limits[0], tidegate.PerSecond(2)}})
 	f("MaxStop", ProviderOptions{Name: "a", Store: memory.New(), Limits: limits, MaxStop: -1})
