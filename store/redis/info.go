@@ -37,15 +37,6 @@ type Info struct {
 	Keys       int64         // in all databases
 }
 
-// Memory asks every server about its memory; see [Store.Info].
-func (s *Store) Memory(ctx context.Context) (all []Memory, err error) {
-	info, err := s.Info(ctx)
-	for i := range info {
-		all = append(all, info[i].Memory)
-	}
-	return all, err
-}
-
 // Info asks the server, every master of a cluster or every shard about itself. The user must
 // be allowed to run INFO. Servers that do not answer are missing; the error is theirs. While the masters
 // of a cluster are not known yet, it returns nothing, and no error.
