@@ -192,9 +192,12 @@ func (r *Redis) first(ctx context.Context, b *backlog, name string) *Entry {
 		e.Next = time.Now().Add(leaveFor)
 		r.settle(l, func(ctx context.Context) error { return r.putBack(ctx, b, l.name, sid, e) })
 		return nil
-	case errors.As(err, &bad): // the line continues, and the entry becomes a dead letter
-		r.o.Log.Error("a deferred request cannot be read", "id", id, "err", err)
-		e = &Entry{V: Version, ID: id, State: Dead, Reason: err.Error(), Ended: time.Now()}
+	case errors.As(err, &bad), errors.Is(err, ErrNone): // the line continues, and the entry becomes a dead letter
+		if bad == nil {
+			err = errors.New("its record is gone: somebody has deleted it")
+		}
+		r.o.Log.Error("a deferred request cannot be read", "rule", b.rule, "id", id, "err", err)
+		e = &Entry{V: Version, ID: id, Line: Line{Rule: b.rule}, State: Dead, Reason: err.Error(), Ended: time.Now()}
 		r.endHeld(l, e, true)
 		return nil
 	case err != nil || e.State != Trying: // it is claimed, and will be tried again after the takeover
@@ -303,8 +306,11 @@ func (r *Redis) End(e *Entry) {
 
 // endHeld ends the first entry of a line that this process holds, now or when Redis accepts it.
 func (r *Redis) endHeld(l heldLine, e *Entry, sweep bool) {
+	r.mu.Lock()
+	sid := r.held[l]
+	r.mu.Unlock()
 	r.settle(l, func(ctx context.Context) error {
-		err := r.endAt(ctx, r.backlogOf(l.rule), l.name, e, r.consumer, sweep)
+		err := r.endAt(ctx, r.backlogOf(l.rule), l.name, e, r.consumer, sid, sweep)
 		if errors.Is(err, ErrNone) || errors.Is(err, errLost) {
 			return nil // it has ended before, or another gateway takes care of it
 		}
@@ -318,10 +324,12 @@ var errLost = errors.New("another gateway tries it")
 // end removes an entry from its line, and records its end; by is "" for an operator. With sweep, it
 // deletes the body of the request as well.
 func (r *Redis) end(ctx context.Context, e *Entry, by string, sweep bool) error {
-	return r.endAt(ctx, r.backlogOf(e.Line.Rule), nameOf(e.Line), e, by, sweep)
+	return r.endAt(ctx, r.backlogOf(e.Line.Rule), nameOf(e.Line), e, by, "", sweep)
 }
 
-func (r *Redis) endAt(ctx context.Context, b *backlog, name string, e *Entry, by string, sweep bool) error {
+// endAt is end in a line by its name. sid is the stream ID of the entry, by which it leaves the line
+// even if its record is gone; "" if it is not known.
+func (r *Redis) endAt(ctx context.Context, b *backlog, name string, e *Entry, by, sid string, sweep bool) error {
 	record := e.ended()
 	text, err := encode(&record)
 	if err == nil && len(text) > maxRecord && record.Result != nil { // the record only has room for the status
@@ -337,7 +345,7 @@ func (r *Redis) endAt(ctx context.Context, b *backlog, name string, e *Entry, by
 	}
 	got, err := r.run(ctx, b.rule, "record the end of a deferred request", scripts.end, []string{
 		b.key("meta"), b.key("turns"), b.key("waiting"), b.key(string(e.State)), b.key("lines"), b.line(name), b.entry(e.ID), b.body(e.ID),
-	}, name, e.ID, by, string(e.State), strconv.Itoa(e.Attempts), e.Reason, string(text), strconv.FormatInt(record.size(), 10), delBody, strconv.FormatInt(r.o.Max, 10))
+	}, name, e.ID, by, string(e.State), strconv.Itoa(e.Attempts), e.Reason, string(text), strconv.FormatInt(record.size(), 10), delBody, strconv.FormatInt(r.o.Max, 10), sid)
 	if err != nil {
 		return err
 	}

@@ -124,3 +124,56 @@ func TestEndWithoutAReply(t *testing.T) {
 		})
 	}
 }
+
+// A line goes on if somebody deletes the record of its first entry: before that is tried, while it is, or before it is put
+// back. What became of it is a dead letter, or that it is done, and it takes no place and no bytes any more.
+func TestDeletedRecordInRedis(t *testing.T) {
+	for name, f := range map[string]func(r *Redis, e *Entry, del func()) State{
+		"waiting": func(_ *Redis, _ *Entry, del func()) State { del(); return Dead },
+		"done": func(r *Redis, e *Entry, del func()) State {
+			del()
+			e.State = Done
+			r.End(e)
+			return Done
+		},
+		"put back": func(r *Redis, e *Entry, del func()) State {
+			del()
+			r.Again(e)
+			return Dead
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := testdep.Redis(t, keepsAll...)
+			r := openRedis(t, "redis://"+server.Addr)
+			gone, behind := entryOf("ann", "1"), entryOf("ann", "2")
+			add(t, r, gone)
+			add(t, r, behind)
+			first := gone
+			if name != "waiting" {
+				var err error
+				if first, err = r.Next(t.Context()); err != nil || first.ID != gone.ID {
+					t.Fatalf("%+v %v", first, err)
+				}
+			}
+			want := f(r, first, func() { server.Do("DEL", "tg:deferred{orders}:entry:"+gone.ID) })
+			second, err := r.Next(t.Context())
+			if err != nil || second.ID != behind.ID {
+				t.Fatalf("%+v %v", second, err)
+			}
+			if e, _, err := r.Get(t.Context(), gone.ID); err != nil || e.State != want || want == Dead && !strings.Contains(e.Reason, "deleted") {
+				t.Errorf("it is %+v %v, want %s", e, err, want)
+			}
+			second.State = Done
+			r.End(second)
+			if err := r.forget(t.Context(), r.backlogOf("orders"), []string{gone.ID, behind.ID}); err != nil {
+				t.Fatal(err)
+			}
+			if s, err := r.Stats(t.Context()); err != nil || s.Waiting != 0 || s.Bytes != 0 || s.Lines != 0 || s.Dead != 0 || s.Done != 0 {
+				t.Errorf("%+v %v", s, err)
+			}
+			if busy, err := r.Busy(t.Context(), gone.Line); busy || err != nil {
+				t.Errorf("the line is busy: %t %v", busy, err)
+			}
+		})
+	}
+}
