@@ -166,9 +166,18 @@ func (d *deferred) why() error {
 	return d.err
 }
 
-// lastAttempts is how long close waits for attempts in flight. Those that are cut off are repeated
-// later.
+// lastAttempts is how long rest and close wait for attempts in flight. Those that are cut off are
+// repeated later.
 const lastAttempts = 5 * time.Second
+
+// rest stops sending, while requests are still kept.
+func (d *deferred) rest() {
+	if q := d.queue.Load(); q != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), lastAttempts)
+		defer cancel()
+		q.Rest(ctx)
+	}
+}
 
 // close stops sending and closes the store.
 func (d *deferred) close() error {

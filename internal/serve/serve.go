@@ -113,6 +113,7 @@ func (o *Options) serve(ctx context.Context, upgrade, reload <-chan os.Signal) e
 		Snapshot:  s.snapshot,
 		File:      s.kept(),
 		HandOver:  s.handOver,
+		Leaving:   s.deferred.rest,
 		Drain:     c.Drain,
 		Upgrade:   upgrade,
 		Stopping: func() {

@@ -118,9 +118,15 @@ type nobody struct{}
 func (nobody) Kept(string, string)                 {}
 func (nobody) Tried(string, string, time.Duration) {}
 
-// Close stops sending. Attempts in flight are cut off when ctx ends; their requests stay kept. It
-// closes the store.
+// Close is Rest, and closes the store.
 func (q *Queue) Close(ctx context.Context) error {
+	q.Rest(ctx)
+	return q.o.Store.Close()
+}
+
+// Rest stops sending. Attempts in flight are cut off when ctx ends; their requests stay kept. Requests
+// are still accepted.
+func (q *Queue) Rest(ctx context.Context) {
 	q.stop()
 	ended := make(chan struct{})
 	go func() { q.working.Wait(); close(ended) }()
@@ -131,7 +137,6 @@ func (q *Queue) Close(ctx context.Context) error {
 		<-ended
 	}
 	q.cut()
-	return q.o.Store.Close()
 }
 
 // Drain makes the queue accept no more requests, or accept them again.

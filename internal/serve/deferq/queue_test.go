@@ -1,6 +1,7 @@
 package deferq
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -101,6 +102,58 @@ func TestLiveRequestsJoinTheBacklog(t *testing.T) {
 			t.Errorf("after the backlog: %d", w.Code)
 		}
 	})
+}
+
+// A queue at rest sends nothing and accepts requests. Attempts in flight have the time that they are given, and what is
+// cut off is sent by the next queue.
+func TestRest(t *testing.T) {
+	for name, takes := range map[string]time.Duration{"in time": time.Second, "cut off": time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, testRules)
+				defer func() { b.close() }()
+				kept := b.accept("ann", 0, 3)
+				b.setSend(func(r *http.Request) (*http.Response, bool, error) {
+					select {
+					case <-time.After(takes):
+						return answered(200, "done"), true, nil
+					case <-r.Context().Done():
+						return nil, true, r.Context().Err()
+					}
+				})
+				time.Sleep(time.Second) // the attempt begins
+				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+				defer cancel()
+				rested := make(chan bool)
+				go func() { b.queue.Rest(ctx); close(rested) }()
+				synctest.Wait()
+				if w := b.order("ann", "while it ends"); w.Code != 202 {
+					t.Errorf("while an attempt ends: %d", w.Code)
+				}
+				<-rested
+				if w := b.order("ann", "at rest"); w.Code != 202 {
+					t.Errorf("at rest: %d", w.Code)
+				}
+				n := len(b.arrivals())
+				time.Sleep(time.Minute)
+				if more := b.arrivals()[n:]; len(more) > 0 {
+					t.Errorf("sent at rest: %v", more)
+				}
+				b.setSend(nil)
+				b.close()
+				b.open()
+				time.Sleep(time.Minute)
+				for _, at := range kept {
+					if s := b.read("ann", at); s.State != Done {
+						t.Errorf("%s: %+v", at, s)
+					}
+				}
+				if st, _ := b.store.Stats(t.Context()); st.Waiting != 0 {
+					t.Errorf("%+v at the end", st)
+				}
+			})
+		})
+	}
 }
 
 // Slots of other rules are held while an attempt runs, and not while a request waits.

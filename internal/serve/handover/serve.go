@@ -22,6 +22,9 @@ type Options struct {
 	// HandOver writes all that a successor continues with, to a file and others that are named after
 	// it, and lets go of what only one process can have; nil means that there is nothing to hand over.
 	HandOver func(file string) error
+	// Leaving, if not nil, is called before HandOver, when a successor is prepared and this process still
+	// accepts: it ends what takes time to end.
+	Leaving func()
 	// Drain is how long requests in progress may take to end.
 	Drain time.Duration
 	// Upgrade asks to hand over to a successor; nil means never.
@@ -31,7 +34,8 @@ type Options struct {
 	// Leave, if not nil, writes what a successor needs before it is prepared into a new, empty
 	// folder; see [Heir.Left]. Without it, or if it fails, the successor gets no such files.
 	Leave func(folder string) error
-	// Resumed, if not nil, is called when a successor failed to take over after HandOver was called.
+	// Resumed, if not nil, is called when a successor failed to take over after Leaving and HandOver were
+	// called.
 	Resumed func()
 	// Log is told what happens.
 	Log *slog.Logger

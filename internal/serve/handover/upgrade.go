@@ -56,6 +56,9 @@ func (p *process) replace(ctx context.Context) (*successor, <-chan struct{}, err
 		s.kill()
 		return nil, nil, err
 	}
+	if p.Leaving != nil {
+		p.Leaving()
+	}
 	for _, d := range p.endpoints {
 		d.own(false) // the successor continues to use its file
 	}

@@ -244,7 +244,7 @@ func TestPredecessorGoesOn(t *testing.T) {
 }
 
 // A process that could not hand over goes on with what it handed over, and with nothing else: what it
-// still has is not opened again.
+// still has is not opened again. What takes time to end, it ends while it still answers.
 func TestResumedAfterHandOverAlone(t *testing.T) {
 	f := func(name, role, temp string, handOver error, want string) {
 		t.Run(name, func(t *testing.T) {
@@ -259,6 +259,7 @@ func TestResumedAfterHandOverAlone(t *testing.T) {
 			go func() {
 				ended <- serve(ctx, &Heir{}, Options{
 					Endpoints: []Endpoint{speaker(l, "predecessor", nil)},
+					Leaving:   func() { d.note("%s answers", (&scene{url: "http://" + l.Addr().String()}).ask("/")) },
 					HandOver: func(file string) error {
 						d.note("handed over")
 						return errors.Join(handOver, os.WriteFile(file, nil, 0o600))
@@ -281,8 +282,8 @@ func TestResumedAfterHandOverAlone(t *testing.T) {
 	missing, there := filepath.Join(t.TempDir(), "none"), t.TempDir()
 	f("not prepared", "fails", there, nil, "")
 	f("no folder for temporary files", "takes over", missing, nil, "")
-	f("a full disk", "takes over", there, errors.New("the disk is full"), "handed over, resumed")
-	f("dead after that", "dies", there, nil, "handed over, resumed")
+	f("a full disk", "takes over", there, errors.New("the disk is full"), "predecessor answers, handed over, resumed")
+	f("dead after that", "dies", there, nil, "predecessor answers, handed over, resumed")
 }
 
 // Somebody who wants the process to end does not wait for an upgrade.
