@@ -24,11 +24,13 @@ type handed struct {
 
 type handedCount struct{ Start, End, Over, Own, Sent, Others int64 }
 
-// HandOver sends what is counted, as far as the store answers, and writes all counts to a file for the
-// successor of this process. From then on these counts are the successor's, and this process counts
-// under new names.
+// HandOver sends what is counted, unless the store did not answer lately, and writes all counts to a
+// file for the successor of this process. From then on these counts are the successor's, and this
+// process counts under new names.
 func (s *Store) HandOver(file string) error {
-	s.Flush()
+	if !s.queue.isAway(s.elapsed(), s.o.Interval) { // otherwise clients would wait in vain: nobody accepts them meanwhile
+		s.Flush()
+	}
 	var all []handed
 	us := s.clock.now().UnixMicro()
 	s.table.each(func(c *counter) {

@@ -239,3 +239,66 @@ func TestHandOver(t *testing.T) {
 		})
 	}
 }
+
+// frozen are tallies of a store that stands still.
+type frozen struct{ chain.Tallies }
+
+func (frozen) Exchange(ctx context.Context, _ []chain.Tally) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func (frozen) Time(ctx context.Context) (now time.Time, err error) {
+	<-ctx.Done()
+	return now, ctx.Err()
+}
+
+// While the store is known to stand still, a handover does not wait for it: nobody accepts clients meanwhile. What was
+// counted is the successor's.
+func TestHandOverWhileTheStoreStandsStill(t *testing.T) {
+	for at := time.Duration(0); at < 2*time.Second; at += 70 * time.Millisecond { // in a call, and between two
+		synctest.Test(t, func(t *testing.T) {
+			s := New(chain.Adapt(memory.New()), Options{Tallies: frozen{}})
+			defer s.Close()
+			l := limitOf(tidegate.SubWindows, 1000, time.Hour)
+			f := &testFleet{TB: t, nodes: []*Store{s}}
+			f.ask(0, "one", l)
+			time.Sleep(time.Second + at)
+			f.ask(0, "one", l)
+			file, began := filepath.Join(t.TempDir(), "counts"), time.Now()
+			if err := s.HandOver(file); err != nil {
+				t.Fatal(err)
+			}
+			if took := time.Since(began); took > 0 {
+				t.Errorf("after %s: it took %s", at, took)
+			}
+			next := New(chain.Adapt(memory.New()), Options{Tallies: frozen{}})
+			defer next.Close()
+			if err := next.TakeOver(file); err != nil {
+				t.Fatal(err)
+			}
+			if is := next.Status(); is.Unsent != 2 {
+				t.Errorf("after %s: the successor has %d to send, want 2", at, is.Unsent)
+			}
+		})
+	}
+}
+
+// Flush and Close give up a store that stands still after two calls at most, however many exchanges are due meanwhile.
+func TestFlushWhileTheStoreStandsStill(t *testing.T) {
+	for at := time.Duration(0); at < 2*time.Second; at += 70 * time.Millisecond {
+		synctest.Test(t, func(t *testing.T) {
+			s := New(chain.Adapt(memory.New()), Options{Tallies: frozen{}})
+			f := &testFleet{TB: t, nodes: []*Store{s}}
+			f.ask(0, "one", limitOf(tidegate.SubWindows, 1000, time.Hour))
+			time.Sleep(time.Second + at)
+			for _, do := range []func(){s.Flush, s.Flush, s.Close} {
+				began := time.Now()
+				do()
+				if took := time.Since(began); took > 2*exchangeTime {
+					t.Errorf("after %s: it took %s", at, took)
+				}
+			}
+		})
+	}
+}

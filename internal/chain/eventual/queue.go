@@ -29,6 +29,7 @@ type queue struct {
 	at     time.Duration // when timer fires
 	busy   bool          // an exchange is under way
 	idle   sync.Cond     // uses mu: busy has become false
+	flush  int           // how many calls of Flush and Close wait for it: the timer starts no other before
 	closed bool
 	last   time.Duration // when the last exchange began
 	whole  time.Duration // when the last exchange of all of due began
@@ -78,7 +79,7 @@ func (s *Store) enqueueLocked(c *counter, when urgency) {
 // armLocked sets the timer of the next exchange.
 func (s *Store) armLocked() {
 	q := &s.queue
-	if q.busy || q.closed || len(q.due) == 0 {
+	if q.busy || q.flush > 0 || q.closed || len(q.due) == 0 {
 		return
 	}
 	at := q.whole + s.o.Interval
@@ -105,7 +106,7 @@ func (s *Store) exchangeDue() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.timer = nil
-	if q.busy || q.closed {
+	if q.busy || q.flush > 0 || q.closed {
 		return
 	}
 	now := s.elapsed()
@@ -162,13 +163,15 @@ func (s *Store) Flush() {
 
 func (s *Store) flushLocked() {
 	q := &s.queue
+	q.flush++
 	for q.busy {
 		q.idle.Wait()
 	}
-	if q.closed || len(q.due) == 0 {
-		return
+	if !q.closed && len(q.due) > 0 {
+		s.exchangeAllLocked()
 	}
-	s.exchangeAllLocked()
+	q.flush--
+	s.armLocked()
 }
 
 // Close exchanges what has not been sent, and ends the exchanges.
