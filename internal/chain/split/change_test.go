@@ -3,6 +3,7 @@ package split
 import (
 	"context"
 	"math/rand/v2"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -203,6 +204,51 @@ func TestReturnAfterAChange(t *testing.T) {
 		}
 		if got := peek(); got != 500 {
 			t.Errorf("%s: %d left after all was returned", l, got)
+		}
+	}
+}
+
+// Whoever takes over from the only instance has not joined it, although both are counted until that has ended: no key
+// starts used up, and no window with what is left of its time.
+func TestHandOverIsNoJoin(t *testing.T) {
+	for _, a := range []tidegate.Algorithm{tidegate.TokenBucket, tidegate.FixedWindow, tidegate.Quota} {
+		for _, n := range []int{1, 2, 5} {
+			spec := tidegate.Spec{Name: "api", Algorithm: a, Events: 100, Period: time.Minute}
+			if a == tidegate.Quota {
+				spec.Period, spec.Calendar = 0, tidegate.Day
+			}
+			l := limitOf(spec)
+			c := newCrowd(t, n)
+			c.now = c.now.Add(30 * time.Second)
+			was := c.all[0]
+			file := filepath.Join(t.TempDir(), "shares")
+			if err := was.HandOver(file); err != nil {
+				t.Fatal(err)
+			}
+			heir := &instance{n: n, rank: -1} // it only knows how many there are
+			heir.Store = New(noStore{t: t}, Options{
+				Now:        func() time.Time { return c.now },
+				Members:    func() (int, int) { return heir.n, heir.rank },
+				LocalBytes: 1 << 20,
+			})
+			if err := heir.TakeOver(file); err != nil {
+				t.Fatal(err)
+			}
+			c.all = append(c.all, heir)
+			c.rank()
+			c.now = c.now.Add(time.Second)
+			was.gone = true
+			c.rank()
+			c.now = c.now.Add(time.Second)
+			admitted := 0
+			for range 100 {
+				if c.take(heir, l, 1) {
+					admitted++
+				}
+			}
+			if admitted != 100/n {
+				t.Errorf("%s, %d instances: %d admitted, want %d", l, n, admitted, 100/n)
+			}
 		}
 	}
 }

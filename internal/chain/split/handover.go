@@ -30,6 +30,7 @@ func (s *Store) TakeOver(file string) error {
 		return fmt.Errorf("take over what was counted of shares: %w", err)
 	}
 	s.local = local
+	s.history.heir.Store(true)
 	s.Look()
 	return nil
 }

@@ -26,6 +26,7 @@ type history struct {
 	// joined is when this instance joined a fleet that existed before it; 0 means it did not.
 	joined atomic.Int64
 	fresh  atomic.Bool // this instance may have joined a short time ago
+	heir   atomic.Bool // it goes on for a predecessor, and joins nobody
 
 	mu  sync.Mutex
 	all []change // under mu: the oldest first
@@ -52,7 +53,7 @@ func (h *history) note(n, rank int, offset uint64, now int64) members {
 	if last.is(m, known) {
 		return m
 	}
-	if last != nil && last.n == 1 && !last.known && m.n > 1 && known { // it did not know of the others
+	if last != nil && last.n == 1 && !last.known && m.n > 1 && known && !h.heir.Load() { // it did not know of the others
 		h.joined.Store(now)
 		h.fresh.Store(true)
 	}
