@@ -14,6 +14,7 @@ type setting struct {
 	example  string
 	help     string   // in backquotes the word that --help has for the value
 	file     fileNeed // what must be at the path that is the value
+	beside   []string // suffixes of that path: files that are written as well
 	item     string   // items of the list may be maps with this field alone
 	urls     bool     // items of the list may be URLs with commas between hosts
 	pairs    bool     // the list may be a map, whose fields are items KEY=VALUE

@@ -19,8 +19,9 @@ var storeTable = []*setting{
 	},
 	{
 		path: "store.memory.snapshot", of: InMemory, example: "/var/lib/tidegate/snapshot", file: itsFolder,
-		slot: one(func(c *Config) *string { return &c.Store.Memory.Snapshot }, path),
-		help: "`FILE` that keeps the counters across a restart",
+		beside: []string{".rules", ".history", ".board", ".bad", ".new"},
+		slot:   one(func(c *Config) *string { return &c.Store.Memory.Snapshot }, path),
+		help:   "`FILE` that keeps the counters across a restart",
 	},
 	{
 		path: "store.memory.snapshot_every", of: InMemory, example: "10s", fallback: "10s",

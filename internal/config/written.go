@@ -24,13 +24,15 @@ func (l *loader) checkWritten() {
 				if !l.isFile(name) {
 					continue
 				}
-				at := absolute(name)
-				user, taken := users[at]
-				if taken && written {
-					l.clash(s.path, diag.Error, quote(s.path)+" is written to a file that has another use, for "+user+": "+quote(name), "give it a file of its own")
-				}
-				if !taken {
-					users[at] = quote(s.path)
+				for _, suffix := range append([]string{""}, s.beside...) {
+					at := absolute(name) + suffix
+					user, taken := users[at]
+					if taken && written {
+						l.clash(s.path, diag.Error, quote(s.path)+" is written to a file that has another use, for "+user+": "+quote(name+suffix), "give it a file of its own")
+					}
+					if !taken {
+						users[at] = quote(s.path)
+					}
 				}
 			}
 		}

@@ -40,6 +40,9 @@ func TestNoFileHasTwoUses(t *testing.T) {
 			pairs++
 			try("is written to a file that has another use", append(with, a.flag()+"="+spell("f.x", "bare"), b.flag()+"="+spell("f.x", how))...)
 			try("", append(with, a.flag()+"="+spell("f.x", "bare"), b.flag()+"="+spell("g.x", how))...)
+			for _, suffix := range b.beside {
+				try("another use", append(with, a.flag()+"="+spell("f.x"+suffix, "bare"), b.flag()+"="+spell("f.x", how))...)
+			}
 		}
 	}
 	for _, s := range table {
