@@ -2,6 +2,7 @@ package serve
 
 import (
 	"errors"
+	"os"
 
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/internal/chain"
@@ -106,6 +107,9 @@ func (s *server) resumed() {
 	if s.local != nil {
 		s.local.snapshotter.resume()
 		s.board.Resume()
+		if file := s.kept(); file != "" {
+			_ = os.Remove(file + ofBoard) // nobody else reads it
+		}
 	}
 	if s.shared != nil {
 		s.shared.Resume()

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -149,6 +150,20 @@ func testBansUpgrade(t *testing.T, bin string, flags ...string) {
 	}
 	if e := w.orders(at, "/measures", banOf("eve")); !strings.Contains(e.Holds, holds) {
 		t.Errorf("it holds: %s", e.Holds)
+	}
+	if slices.Contains(flags, "--store.memory.snapshot=counters") { // an upgrade that fails leaves nothing behind
+		inTheWay := filepath.Join(w.dir, "counters.new")
+		if err := os.MkdirAll(filepath.Join(inTheWay, "x"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		s.signal(syscall.SIGUSR2)
+		s.await(1, "not upgraded: this process goes on, since its successor did not take over")
+		if left, err := filepath.Glob(filepath.Join(w.dir, "*.board")); err != nil || len(left) > 0 {
+			t.Errorf("left behind: %v %v", left, err)
+		}
+		if err := os.RemoveAll(inTheWay); err != nil {
+			t.Fatal(err)
+		}
 	}
 	s.signal(syscall.SIGUSR2)
 	s.await(2, "serving")
