@@ -26,6 +26,8 @@ type denials struct {
 	// If no refusal is in force, there is no need to look: until is when the last of all
 	// refusals ends, and past an instant that has surely passed. See none.
 	until, past atomic.Int64
+
+	retry atomic.Int64 // when the last of all refusals is over that hold while the backend is away
 }
 
 type denialSet struct {
@@ -188,7 +190,7 @@ func (t *denials) note(c counter, known, under uint64, cost int64, r refused, as
 	if set.dropped.Load() > int64(asked) {
 		return false
 	}
-	t.last(r.until)
+	t.last(r)
 	place, first := 0, int64(math.MaxInt64)
 	for i := range set.entries {
 		e := &set.entries[i]
@@ -213,10 +215,15 @@ func (t *denials) note(c counter, known, under uint64, cost int64, r refused, as
 	return true
 }
 
-// last raises t.until to until.
-func (t *denials) last(until time.Duration) {
-	for was := t.until.Load(); was < int64(until) && !t.until.CompareAndSwap(was, int64(until)); {
-		was = t.until.Load()
+// last raises t.until and t.retry to those of r.
+func (t *denials) last(r refused) {
+	raise(&t.until, int64(r.until))
+	raise(&t.retry, int64(r.retry))
+}
+
+func raise(v *atomic.Int64, to int64) {
+	for was := v.Load(); was < to && !v.CompareAndSwap(was, to); {
+		was = v.Load()
 	}
 }
 

@@ -64,13 +64,7 @@ func (n *Node) denied(checks []tidegate.Check) (d tidegate.Decision, ok bool) {
 // backend meanwhile. What was last seen of the counter would not tell as much, since it does not
 // say when events came.
 func (n *Node) stillRefused(c *tidegate.Check, now time.Duration) (d tidegate.Decision, ok bool) {
-	if n.o.DenyEntries < 0 || !deniable(c) {
-		return d, false
-	}
-	r, found := n.deny.findLate(n.deny.counter(c.Limit, c.Key), c.Limit, needed(c))
-	if !found {
-		r, found = n.stillInherited(c, now)
-	}
+	r, found := n.lateRefusal(c, now)
 	if !found {
 		return d, false
 	}
@@ -84,6 +78,34 @@ func (n *Node) stillRefused(c *tidegate.Check, now time.Duration) (d tidegate.De
 		Limit: c.Limit, Remaining: max(r.left-c.Floor, 0), RetryAfter: r.retry - now, ResetAfter: max(r.reset-now, 0),
 		Receipt: tidegate.Receipt{Origin: tidegate.OriginRemembered},
 	}, true
+}
+
+// lateRefusal returns the refusal of c that is remembered, here or by a predecessor, even if it no longer answers
+// in place of the backend.
+func (n *Node) lateRefusal(c *tidegate.Check, now time.Duration) (r refused, found bool) {
+	if n.o.DenyEntries < 0 || !deniable(c) {
+		return r, false
+	}
+	if r, found = n.deny.findLate(n.deny.counter(c.Limit, c.Key), c.Limit, needed(c)); !found {
+		r, found = n.stillInherited(c, now)
+	}
+	return r, found
+}
+
+// seeRoom forgets refusals of checks that should still hold, since the backend has admitted checks, which it was
+// asked about later: something was given back or reset elsewhere.
+func (n *Node) seeRoom(checks []tidegate.Check, asked time.Duration) {
+	if n.deny.retry.Load() <= int64(asked) {
+		return
+	}
+	now := n.now()
+	for i := range checks {
+		c := &checks[i]
+		r, found := n.lateRefusal(c, now)
+		if found && r.retry > max(now, r.until) && r.until-maxDenial < asked { // it was asked for maxDenial before until
+			n.dropRefusals(c)
+		}
+	}
 }
 
 // needed returns how many events there must be room for if c is to pass. A floor is like a

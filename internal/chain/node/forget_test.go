@@ -203,3 +203,67 @@ func TestRefusalAnswersWhoCameMeanwhile(t *testing.T) {
 		}
 	})
 }
+
+// What somebody else has reset or given back is not held against a key in an outage, once the backend has told of it.
+func TestReturnElsewhereIsKnownInAnOutage(t *testing.T) {
+	const events = 100
+	for _, a := range []tidegate.Algorithm{tidegate.TokenBucket, tidegate.FixedWindow, tidegate.SlidingLog, tidegate.SlidingWindow, tidegate.SubWindows, tidegate.Quota} {
+		for _, refused := range []bool{false, true} {
+			for _, after := range []int{1, 5, 50} {
+				for _, entries := range []int{0, -1} { // with and without remembered refusals
+					synctest.Test(t, func(t *testing.T) {
+						time.Sleep(5 * time.Minute) // not at the edge of a window
+						spec := tidegate.Spec{Name: "l", Algorithm: a, Events: events, Period: time.Hour}
+						if a == tidegate.Quota {
+							spec.Period, spec.Calendar = 0, tidegate.Day
+						}
+						l := tidegate.MustLimit(spec)
+						way := &faulty{server: new(common)}
+						n := newNode(way, forFew(Options{DenyEntries: entries}))
+						defer n.Close()
+						spend(t, n, l, "k", events)
+						if refused {
+							spend(t, n, l, "k", 3)
+						}
+						time.Sleep(2 * maxDenial)
+						if err := way.server.store().Reset(t.Context(), []tidegate.Check{{Key: "k", Limit: l, Cost: 1}}); err != nil {
+							t.Fatal(err)
+						}
+						if got := spend(t, n, l, "k", after); got != after {
+							t.Fatalf("%s: %d admitted of %d after a reset", a, got, after)
+						}
+						way.set(broken)
+						// Less than 1/seenLeast is not remembered.
+						if got, want := spend(t, n, l, "k", 2*events), events-after; got < want || got > want+events/seenLeast {
+							t.Errorf("%s, refused before the reset %t, %d used since: %d admitted in an outage, want %d", a, refused, after, got, want)
+						}
+					})
+				}
+			}
+		}
+	}
+}
+
+// An admission that was asked for before a refusal does not undo it, in whatever order their replies come.
+func TestRefusalAfterAnAdmissionStands(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(newSlow(), forFew(Options{}))
+		defer n.Close()
+		c := checkOf(10, time.Hour, tidegate.FixedWindow)
+		s := n.newStreamLocked(&n.shards[0], 1, []tidegate.Check{c}, 1, coalescible|remembered)
+		time.Sleep(time.Minute)
+		admitted := tidegate.Decision{OK: true, Granted: 1, Limit: c.Limit, Remaining: 5, Receipt: tidegate.Receipt{At: 1}}
+		f := func(asked, want time.Duration) {
+			t.Helper()
+			n.remember(&call{stream: s, stamp: n.stamp()}, &tidegate.Decision{Limit: c.Limit, RetryAfter: want, Receipt: tidegate.Receipt{At: 1}})
+			asked += n.now()
+			time.Sleep(time.Millisecond)
+			n.see(s.checks, &admitted, asked)
+			if _, found := n.stillRefused(&c, n.now()); found != (asked < n.now()-time.Millisecond) {
+				t.Errorf("asked at %s, told at %s: still refused %t", asked, n.now(), found)
+			}
+		}
+		f(-time.Millisecond, time.Minute)
+		f(time.Microsecond, time.Minute)
+	})
+}

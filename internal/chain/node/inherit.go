@@ -137,6 +137,6 @@ func (n *Node) takeOverDenials(all []handedDenial, epoch uint64) {
 		in.until, in.retry = max(in.until, one.until), max(in.retry, one.retry)
 	}
 	n.deny.epoch.Store(epoch)
-	n.deny.last(in.until)
+	n.deny.last(refused{until: in.until, retry: in.retry})
 	n.inherit.Store(in)
 }

@@ -186,22 +186,20 @@ func (n *Node) see(checks []tidegate.Check, d *tidegate.Decision, now time.Durat
 	}
 	if d.OK {
 		n.seeUnblocked(checks, now)
+		n.seeRoom(checks, now)
 	}
 	if l.Algorithm == tidegate.Concurrency {
 		return
 	}
-	capacity := l.Capacity()
-	if (capacity-d.Remaining)*seenLeast < capacity { // a quick test for the common case
-		return
-	}
-	used := usedOf(d)
+	capacity, used := l.Capacity(), usedOf(d)
 	for i := range checks {
 		c := &checks[i]
 		if !c.Advisory && (c.Limit == l || c.Limit.Identity() == l.Identity()) {
 			if !isBucket(l) { // Remaining is above the floor, so up to the floor less may be used
 				used -= min(c.Floor, used)
 			}
-			if used*seenLeast < capacity {
+			if used*seenLeast < capacity { // also if much was used before, and was reset or given back elsewhere
+				n.forgetSeenBefore(c, now)
 				return
 			}
 			name := n.seen.name(l, c.Key)
