@@ -447,3 +447,30 @@ func TestTwoQueues(t *testing.T) {
 	// Of two that are booked nobody can tell whose turn it is: the gap stays.
 	f(tidegate.Check{Key: "k", Limit: other, Cost: 1, MaxWait: time.Minute}, 300*ms)
 }
+
+// A request that finds the queue full is refused by its limit, also while the first waiter asks for the first time.
+func TestFullQueueNamesItsLimit(t *testing.T) {
+	for _, refused := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			s := New(chain.Adapt(memory.New()))
+			limit := tidegate.MustLimit(tidegate.Spec{
+				Name: "log", Events: 2, Period: time.Second, Algorithm: tidegate.SlidingLog,
+				Terms: &tidegate.Terms{Handling: tidegate.Handling{Queue: &tidegate.Queue{Places: 1, MaxWait: 6 * time.Second}}},
+			})
+			check := tidegate.Check{Key: "k", Limit: limit, Cost: 1}
+			id := queueOf(&check)
+			id.capacity = limit.Capacity()
+			var first *tidegate.Decision // nil if the queue that it found has ended meanwhile
+			if refused {
+				first = &tidegate.Decision{Limit: limit, RetryAfter: time.Second}
+			}
+			if _, full := s.retries.join(id, limit.Terms.Handling.Queue, first); full {
+				t.Fatal("an empty queue is full")
+			}
+			d, err := s.Take(t.Context(), []tidegate.Check{check}, 1)
+			if err != nil || d.OK || d.Limit != limit || d.RetryAfter != time.Second {
+				t.Errorf("the first was refused %t: %+v, %v; want a refusal by %s", refused, d, err, limit)
+			}
+		})
+	}
+}

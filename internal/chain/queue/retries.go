@@ -53,7 +53,7 @@ func (r *retryQueues) take(ctx context.Context, store tidegate.Store, checks []t
 	}
 	m, full := r.join(id, terms, nil)
 	if full {
-		return r.turnedAway(id), nil
+		return r.turnedAway(id, c), nil
 	}
 	return r.waitInQueue(ctx, store, checks, c, id, m, arrived)
 }
@@ -131,16 +131,17 @@ func (r *retryQueues) join(id queueID, terms *tidegate.Queue, d *tidegate.Decisi
 	return m, false
 }
 
-// turnedAway returns the refusal for a request that finds no place, or has waited long enough.
-func (r *retryQueues) turnedAway(id queueID) tidegate.Decision {
+// turnedAway returns the refusal for a request that finds no place, or has waited long enough. It is about the
+// limit of c, which may be of another tier than that of the first waiter.
+func (r *retryQueues) turnedAway(id queueID, c *tidegate.Check) tidegate.Decision {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	d := tidegate.Decision{RetryAfter: time.Second}
-	if q := r.byID[id]; q != nil && q.refused.Limit != nil {
+	if q := r.byID[id]; q != nil && q.refused.Limit != nil { // else the first has not been refused yet
 		d = q.refused
 		d.RetryAfter = max(time.Until(q.until), time.Millisecond)
 	}
-	d.OK, d.Granted, d.Remaining = false, 0, 0
+	d.OK, d.Granted, d.Remaining, d.Limit = false, 0, 0, c.Limit
 	return d
 }
 
@@ -180,11 +181,10 @@ func (r *retryQueues) waitInQueue(ctx context.Context, store tidegate.Store, che
 	}
 }
 
-// refusal is turnedAway for a request that has waited. It is about the limit of c, which may be of
-// another tier than that of the first waiter.
+// refusal is turnedAway for a request that has waited.
 func (r *retryQueues) refusal(id queueID, c *tidegate.Check) tidegate.Decision {
-	d := r.turnedAway(id)
-	d.Limit, d.Queued = c.Limit, true
+	d := r.turnedAway(id, c)
+	d.Queued = true
 	return d
 }
 
