@@ -22,7 +22,7 @@ type Eviction struct {
 }
 
 func (e Eviction) String() string {
-	return fmt.Sprintf("%s evicts counters when its memory is full, and whoever was counted starts afresh: set maxmemory-policy to noeviction instead of %s", e.Server, e.Policy)
+	return fmt.Sprintf("%s evicts counters when its memory is full, and their callers get a full limit again: set maxmemory-policy to noeviction instead of %s", e.Server, e.Policy)
 }
 
 const (

@@ -93,11 +93,11 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return nil
 }
 
-// summary is what the page says of the whole run.
+// summary returns what the page says of the whole run.
 func summary(rows, missed int, started time.Time) string {
 	bounds := "every bound held"
 	if missed > 0 {
-		bounds = fmt.Sprintf("%d of them missed a bound, which is said below their tables", missed)
+		bounds = fmt.Sprintf("%d of them missed a bound, as the text below the table says", missed)
 	}
 	return fmt.Sprintf("The last run of all %d rows took %.0f minutes, on %s; %s.", rows, time.Since(started).Minutes(), started.Format("2 January 2006"), bounds)
 }

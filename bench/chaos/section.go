@@ -78,16 +78,16 @@ func (t trial) attempt(ctx context.Context, with indulgence, out io.Writer) atte
 	}
 }
 
-// broken is the result of a trial that could not be played to its end.
+// broken is the result of a trial that could not be run to its end.
 type broken struct{ err error }
 
 func (b broken) tell(io.Writer) {}
 func (b broken) misses() []string {
-	return []string{fmt.Sprintf("it was not played to its end: %v", b.err)}
+	return []string{fmt.Sprintf("it could not be run to its end: %v", b.err)}
 }
 func (b broken) disturbed() bool { return true } // it says nothing at all
 
-// page is the section as Markdown.
+// page returns the section as Markdown.
 func (s section) page(all []attempted, started time.Time) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s, %s.\n\n", machine(), started.Format("2 January 2006"))
@@ -100,7 +100,7 @@ func (s section) page(all []attempted, started time.Time) string {
 	b.WriteString(s.tables(results))
 	for _, a := range all {
 		if a.tries > 1 {
-			fmt.Fprintf(&b, "\n%s was run %d times: before, a process stood still for longer than the deadline allows and a bound was missed, or it could not be played to its end.\n", a.name, a.tries)
+			fmt.Fprintf(&b, "\n%s was run %d times: before, a process stood still for longer than the deadline allows and a bound was missed, or it could not be run to its end.\n", a.name, a.tries)
 		}
 		for _, m := range a.misses() {
 			fmt.Fprintf(&b, "\n**Missed**, %s: %s.\n", a.name, m)

@@ -79,7 +79,7 @@ func TestPage(t *testing.T) {
 	}, at(0))
 	for _, want := range []string{
 		"| fault | admitted |\n|---|---:|\n| one | 5 |\n| two | 7 |\n", "one was run 2 times", "**Missed**, two: 7 admitted.",
-		"**Missed**, three: it was not played to its end: no Redis.",
+		"**Missed**, three: it could not be run to its end: no Redis.",
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("%q is not in\n%s", want, page)

@@ -27,7 +27,7 @@ Usage: tidegate api-keys add    [FLAGS] NAME [ATTRIBUTE=VALUE...]
        tidegate api-keys revoke [FLAGS] NAME
        tidegate api-keys list   [FLAGS]
 
-add makes a key, prints it, this once, and writes its SHA-256, its name and its
+add makes a key, prints it this one time, and writes its SHA-256, its name and its
 attributes into the file; with --stdin it takes a key that you have. revoke removes the
 key of that name. A running gateway follows the file: both take effect within a second.
 list shows names, attributes and when keys were made. The keys themselves are nowhere.
@@ -43,8 +43,8 @@ Examples:
 	setup: func(flags *flag.FlagSet) func(context.Context, Env, []string) int {
 		var o apiKeysOptions
 		flags.StringVar(&o.file, "file", "", "`FILE` of API keys")
-		flags.StringVar(&o.config, "config", "", "configuration `FILE` that names it; by default that of serve")
-		flags.StringVar(&o.config, "c", "", "the same, for short: `FILE`")
+		flags.StringVar(&o.config, "config", "", "configuration `FILE` that names the file of keys (default that of serve)")
+		flags.StringVar(&o.config, "c", "", "short for --config `FILE`")
 		flags.BoolVar(&o.stdin, "stdin", false, "add the key on standard input, instead of a new one")
 		flags.BoolVar(&o.json, "json", false, "print JSON")
 		return o.run
@@ -195,7 +195,7 @@ func (o *apiKeysOptions) revoke(env Env, args []string) error {
 	return nil
 }
 
-// then says what happens to requests whose key is revoked, by the rules that are known.
+// then returns what happens to requests whose key is revoked, by the rules that are known.
 func (o *apiKeysOptions) then() []string {
 	if len(o.rules) == 0 {
 		return []string{}

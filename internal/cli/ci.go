@@ -50,7 +50,7 @@ Examples:
 		layerFlag(flags, &o.layer)
 		o.remote.credentialFlags(flags)
 		flags.BoolVar(&o.strict, "strict", false, "exit 1 for warnings, and for rules that no test touches, too")
-		flags.Int64Var(&o.maxRefused, "max-refused", -1, "exit 1 if more than so many `KEYS` would newly be refused; any number if not set")
+		flags.Int64Var(&o.maxRefused, "max-refused", -1, "exit 1 if more than this many `KEYS` would newly be refused; any number if not set")
 		flags.BoolVar(&o.json, "json", false, "print JSON instead of Markdown")
 		return o.run
 	},
@@ -230,7 +230,7 @@ func (o *ciOptions) askServer(ctx context.Context, env Env, r *ciReport, q admin
 		r.fail("%s would newly be refused, and at most %d may be", p.Live.refusedText(), o.maxRefused)
 	}
 	if o.maxRefused >= 0 && p.Live.Unknown != "" {
-		r.fail("nobody knows how many keys would be refused: %s", p.Live.Unknown)
+		r.fail("it is not known how many keys would be refused: %s", p.Live.Unknown)
 	}
 }
 

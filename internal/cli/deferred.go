@@ -24,10 +24,11 @@ Usage: tidegate deferred [list] [--rule RULE] [--state STATE] [FLAGS]
        tidegate deferred drop ID|--rule RULE --reason TEXT [FLAGS]
        tidegate deferred drain [--off] [FLAGS]
 
-list shows what is kept, the oldest first. retry makes requests due now; a dead letter goes to
-the end of the line of its key. drop gives requests up: they become dead letters,
-and dead letters are forgotten. drain keeps no more requests, which are refused then, and
-returns when all that were kept have been sent; --off keeps them again.
+list shows what is kept, the oldest first. show shows one request. retry makes requests due
+now; a dead letter goes to the end of the line of its key. drop gives requests up: they
+become dead letters, and dead letters are deleted. drain stops keeping requests, which are
+refused from then on, and returns when all that were kept have been sent; with --off,
+requests are kept again.
 ` + serverHelp + `
 Examples:
   tidegate deferred
@@ -238,7 +239,7 @@ func (o *deferredOptions) drain(ctx context.Context, env Env) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%d wait still, and no more are kept; --off keeps them again", list.Waiting)
+			return fmt.Errorf("%d still wait, and no more are kept; --off keeps requests again", list.Waiting)
 		case <-time.After(drainLook):
 		}
 	}

@@ -110,7 +110,7 @@ func (d *draft) fromJSON(name string, stdin io.Reader) error {
 		return fmt.Errorf("the request in %s: %w", name, err)
 	}
 	if _, err := dec.Token(); err != io.EOF {
-		return fmt.Errorf("the request in %s: there is more behind it, and one is asked about at a time", name)
+		return fmt.Errorf("the request in %s: there is more after it; ask about one request at a time", name)
 	}
 	if p.Cost < 0 {
 		return errCost

@@ -23,11 +23,12 @@ Usage: tidegate fleet [FLAGS]
 Shows each instance as its last heartbeat described it, a few seconds ago at most: its
 name, version, the revision of its rules (how the hash in /rules begins), for how long
 it has been running, how far its clock is ahead (+) or behind (-) Redis', its circuit,
-how many counters it still owes a charge, what it has leased, how old what others know
-of its eventual limits is, and its share of a limit where it decides alone. Instances
-of a version that tells nothing about itself are marked unknown. Other regions are
-listed with how old what is known of them is. Warnings follow: clocks that differ by more
-than 100 ms, rules that differ, circuits that are not ok, regions that are cut off.
+its backlog (counters that it still has to charge for what it admitted without Redis),
+what it has leased, the age of the counts that others have from it (eventual limits),
+and its share of a limit where it decides alone. Instances of a version that tells
+nothing about itself are marked unknown. Other regions are listed with the age of their
+counts. Warnings follow: clocks that differ by more than 100 ms, rules that differ,
+circuits that are not ok, regions that are cut off.
 
 It asks an instance: the admin listener of tidegate serve at --server, or
 TIDEGATE_SERVER. Its token, if it has one, is in --token-file, in the file that
@@ -115,7 +116,7 @@ const clearScreen = "\x1b[H\x1b[2J"
 func (o *fleetOptions) source(env Env) (ask func(context.Context) (admin.Fleet, error), end func(), err error) {
 	if o.redis == "" {
 		if o.passwordFile != "" {
-			return nil, nil, errors.New("--password-file is of --redis, which is missing")
+			return nil, nil, errors.New("--password-file is for --redis, which is missing")
 		}
 		if err := o.remote.find(env); err != nil {
 			return nil, nil, err

@@ -34,8 +34,8 @@ silenced by the rule or file itself, with a reason, and listed as waived:
 
   waive: { invented-key: "the partner's proxy strips it" }
 
-With --was it also says which
-counters do not simply go on when these rules replace the old ones.
+With --was it also reports which counters do not simply continue when these rules
+replace the old ones.
 
 Examples:
   tidegate lint rules.yaml
@@ -64,7 +64,7 @@ Examples:
 		flags.StringVar(&o.was, "was", "", "`FILE` or folder of the rules that these replace; - is standard input")
 		flags.Func("door", "also say what this `DOOR` cannot know or do: forward-auth, check, resp, rls or rlqs; may be repeated", o.addDoor)
 		flags.StringVar(&o.config, "config", "", "also say what this configuration `FILE` of serve does not trust: tokens, API keys")
-		flags.BoolVar(&o.layers, "layers", false, "the files and folders are layers of one rule set, the later over the earlier")
+		flags.BoolVar(&o.layers, "layers", false, "the files and folders are layers of one rule set; later ones take precedence")
 		flags.BoolVar(&o.list, "checks", false, "list the checks and exit")
 		return o.run
 	},

@@ -13,12 +13,13 @@ import (
 )
 
 const orderHelp = `
-WHO is an identity of the rules with its value, as in user=42 or ip=203.0.113.9, an
-address also as a network; several must all hold; everyone is about all. --reason is for other operators and
-the audit log; clients are not told. Without --for and --until it holds until it is
-ended. A second order about the same replaces the first. It holds on every instance
-within a second, and survives restarts; the command says where that is not so yet.
-With --preview nothing is done: the command shows what it would change.
+WHO is an identity of the rules with its value, as in user=42 or ip=203.0.113.9; an
+address may be a network. If there are several, a request must have all of them;
+everyone means every request. --reason is for other operators and the audit log; clients
+are not told. Without --for and --until it holds until it is ended. A second order about
+the same WHO replaces the first. It holds on every instance within a second, and survives
+restarts; the command says where that is not so yet. With --preview nothing is done: the
+command shows what it would change.
 ` + serverHelp
 
 const serverHelp = `
@@ -52,8 +53,8 @@ var overrideCommand = command{
 	help: `
 Usage: tidegate override WHO... --rule RULE --limits LIMITS --reason TEXT [--for TIME] [FLAGS]
 ` + orderHelp + `
-What was used stays used: nobody is refilled by other limits. An override beats the
-for and tier of the rule; an exemption and a ban beat it.
+What was used stays used: nobody is refilled by other limits. An override takes
+precedence over the for and tier of the rule; exemptions and bans take precedence over it.
 
 Examples:
   tidegate override user=42 --rule api --limits 5000/minute --for 2h --reason "ticket 4711"
@@ -61,7 +62,7 @@ Examples:
 	setup: func(flags *flag.FlagSet) func(context.Context, Env, []string) int {
 		o := newOrder("override")
 		o.flags(flags)
-		flags.StringVar(&o.order.Rule, "rule", "", "the `RULE` whose limits are others")
+		flags.StringVar(&o.order.Rule, "rule", "", "the `RULE` whose limits are overridden")
 		flags.Func("limits", "`LIMITS` as a rule file writes them, 5000/minute, or unlimited; may be repeated, or have commas", func(text string) error {
 			o.order.Limits = append(o.order.Limits, splitLimits(text)...)
 			return nil

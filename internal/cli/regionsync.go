@@ -66,7 +66,7 @@ func syncRegions(ctx context.Context, env Env, c config.Redis) int {
 		}
 	}
 	if len(told) == 0 {
-		return misused(env, "region-sync", "there is nobody to tell: store.regions names no region with a URL")
+		return misused(env, "region-sync", "there is no region to send to: store.regions names none with a URL")
 	}
 	store, err := fleet.Open(c.URL, o)
 	if err != nil {

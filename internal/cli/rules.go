@@ -40,7 +40,7 @@ etcd://HOST/PREFIX or dogma://HOST/PROJECT/REPO/PATH. It refuses rules that do n
 whose tests fail, unless it is told --unchecked, and if somebody else published meanwhile,
 or since --expect. rollback publishes a former revision again. diff shows what differs
 between two folders or revisions of a source, line by line, and which counters do not
-simply go on; with one of them, from the newest revision of the source to it.
+simply continue; with only OLD, what changes from the newest revision of the source to it.
 
 Rules that are one of several layers may be fine by themselves and clash with the others,
 or need what the others define. With --server, push, publish and rollback have that server

@@ -51,8 +51,8 @@ Examples:
 	setup: func(flags *flag.FlagSet) func(context.Context, Env, []string) int {
 		o := &simOptions{set: flags}
 		flags.StringVar(&o.rules, "rules", "", "`FILE` or folder of rules")
-		flags.StringVar(&o.was, "was", "", "`FILE` or folder of older rules that the nodes still have when it begins")
-		flags.StringVar(&o.scenario, "scenario", "", "`NAME` of a scenario that ships, or file")
+		flags.StringVar(&o.was, "was", "", "`FILE` or folder of older rules that the nodes still have when the run begins")
+		flags.StringVar(&o.scenario, "scenario", "", "`NAME` of a scenario that ships with the program, or its file")
 		flags.IntVar(&o.nodes, "nodes", 3, "`NUMBER` of instances, up to 200")
 		flags.DurationVar(&o.lasts, "for", 20*time.Second, "how long there is load")
 		flags.StringVar(&o.load, "load", "3x", "how much is offered: `TIMES` what each limit admits in that time")
@@ -61,18 +61,18 @@ Examples:
 		flags.DurationVar(&o.hold, "hold", 100*time.Millisecond, "how long a request holds a slot")
 		flags.DurationVar(&o.deadline, "deadline", 25*time.Millisecond, "store.deadline of the instances")
 		flags.DurationVar(&o.network.Latency, "latency", time.Millisecond, "the round trip to Redis")
-		flags.DurationVar(&o.network.Jitter, "jitter", time.Millisecond, "how much longer it may take")
+		flags.DurationVar(&o.network.Jitter, "jitter", time.Millisecond, "how much longer a round trip to Redis may take")
 		flags.Float64Var(&o.network.Loss, "loss", 0, "the `SHARE` of messages that TCP has to send again")
 		flags.DurationVar(&o.server.PerCall, "per-call", 0, "how long Redis works on a call")
-		flags.DurationVar(&o.skew, "skew", 0, "how far the clock of an instance is ahead or behind at most")
+		flags.DurationVar(&o.skew, "skew", 0, "how far the clock of an instance may be ahead or behind")
 		flags.DurationVar(&o.server.Skew, "server-skew", 0, "how far the clock of Redis is ahead")
-		flags.Float64Var(&o.server.Drift, "drift", 0, "how much it gains: 0.001 is a millisecond a second")
-		flags.DurationVar(&o.outage, "outage", 0, "Redis is gone for so long, after a third of the time")
+		flags.Float64Var(&o.server.Drift, "drift", 0, "how much faster the clock of Redis runs: 0.001 is a millisecond a second")
+		flags.DurationVar(&o.outage, "outage", 0, "how long Redis is gone, after a third of the time")
 		flags.Func("fault", "`FAULT` such as 'silent 2s+5s of 3 nodes'; may be repeated", o.addFault)
 		flags.Uint64Var(&o.seed, "seed", 0, "everything random comes from this `NUMBER`; 0 means another one each time")
 		flags.StringVar(&o.html, "html", "", "write a page with plots to `FILE`")
-		flags.Int64Var(&o.random, "random", 0, "run random scenarios, one per seed, until so many `DECISIONS` were made")
-		flags.IntVar(&o.regions, "random-regions", 0, "run so many random `SCENARIOS` of 200 instances in three regions, one per seed")
+		flags.Int64Var(&o.random, "random", 0, "run random scenarios, one per seed, until this many `DECISIONS` were made")
+		flags.IntVar(&o.regions, "random-regions", 0, "run this many random `SCENARIOS` of 200 instances in three regions, one per seed")
 		return o.run
 	},
 }

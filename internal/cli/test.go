@@ -23,8 +23,8 @@ var testCommand = command{
 	help: `
 Usage: tidegate test [FLAGS] FILE|FOLDER...
 
-Of a folder, it runs all files *_test.yaml. A test file names a rule file and has cases: requests at instants of a virtual clock,
-and the results they must have:
+In a folder, it runs all files named *_test.yaml. A test file names a rule file and has
+cases: requests at instants of a virtual clock, and the results they must have:
 
   rules: rules.yaml
   cases:
@@ -33,7 +33,8 @@ and the results they must have:
         - { at: 0s,   request: POST /posts, as: { user: 42 }, times: 3, want: [ok, ok, refused], retry_after: 1s }
         - { at: 1.1s, request: POST /posts, as: { user: 42 }, want: ok, remaining: 1 }
 
-A step 'reload: new.yaml' puts other rules in force, as a server that runs does: what was used still counts.
+A step 'reload: new.yaml' puts other rules in force, as a running server does: what was
+used still counts.
 A day of virtual traffic runs at once. docs/rules.md explains every field.
 
 Examples:

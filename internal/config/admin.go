@@ -107,7 +107,7 @@ func (l *loader) checkOpenAdmin() {
 	if asks || at.Local() || !l.sound(path, "admin.token_file", "admin.tokens", "admin.tls.client_ca", "admin.sso.header") {
 		return
 	}
-	l.clash(path, diag.Error, quote(path)+" is reached from other machines, and asks for no token: "+quote(at.String()),
+	l.clash(path, diag.Error, quote(path)+" can be reached from other machines, and asks for no token: "+quote(at.String()),
 		"name a file with operators in `admin.tokens`, or listen on "+quote("127.0.0.1:"+at.port()))
 }
 

@@ -121,7 +121,7 @@ var fieldAdvice = map[string]string{
 	"store.password":    "write the password into a file that only Tidegate may read, and name it: `password_file: redis.password`",
 	"store.tls":         "write `rediss://` in place of `redis://`",
 	"store.timeout":     "did you mean `deadline`?",
-	"store.prefix":      "write it behind the URL, as in `redis: redis://127.0.0.1:6379?prefix=tg`",
+	"store.prefix":      "add it to the URL, as in `redis: redis://127.0.0.1:6379?prefix=tg`",
 	"store.max":         "write `memory: { max: 1GiB }`",
 	"metrics":           "remove it: metrics are at /metrics of `listen: { admin: 127.0.0.1:9090 }`",
 	"timeout":           "write `limits: { upstream: 1m }` for how long an upstream may take",
@@ -147,5 +147,5 @@ var fieldAdvice = map[string]string{
 }
 
 func inRules(word string) string {
-	return quote(word) + " belongs into the rule file, which is named here: `rules: rules.yaml`"
+	return quote(word) + " belongs in the rule file, which is named here: `rules: rules.yaml`"
 }

@@ -94,7 +94,7 @@ func (l *loader) checkOpen(path string, at Address, secret, file, authorities, f
 		return
 	}
 	l.clash(path, diag.Error,
-		quote(path)+" is reached from other machines, and asks for no "+secret+": "+quote(at.String()),
+		quote(path)+" can be reached from other machines, and asks for no "+secret+": "+quote(at.String()),
 		"name a file with a "+secret+" in "+quote(file)+", or listen on "+quote("127.0.0.1:"+at.port()))
 }
 
@@ -109,7 +109,7 @@ func (l *loader) checkUpstreams() {
 			switch {
 			case !d.reachedAt(host, port):
 			case d.path == "listen.gateway":
-				l.clashItem("upstreams", i, diag.Error, "the upstream "+quote(u.String())+" is the gateway itself, which would ask itself for ever",
+				l.clashItem("upstreams", i, diag.Error, "the upstream "+quote(u.String())+" is the gateway itself, which would send requests to itself forever",
 					"name the server behind it, or move `listen.gateway`")
 			default:
 				l.clashItem("upstreams", i, diag.Error, "the upstream "+quote(u.String())+" is the "+listenerNames[d.path]+", which is not for clients",
@@ -208,7 +208,7 @@ func (l *loader) checkTimes() {
 			"make it longer than "+quote(writeDuration(limits.Upstream)))
 	}
 	if l.sound("health.timeout", "health.every") && health.Timeout > health.Every {
-		l.clash("health.timeout", diag.Error, "`health.timeout` is longer than `health.every`: a question would be asked before the last is answered",
+		l.clash("health.timeout", diag.Error, "`health.timeout` is longer than `health.every`: a probe would begin before the last one has ended",
 			"make it at most "+quote(writeDuration(health.Every)))
 	}
 }
@@ -229,7 +229,7 @@ func (l *loader) checkHealth() {
 		s := lookup(path)
 		changed := l.given(path) && s.slot.write(l.config)[0] != s.fallback
 		if changed && l.config.Health.Path == "" && l.sound(path, "health.path") {
-			l.clash(path, diag.Warning, quote(path)+" does nothing: upstreams are asked only when there is a `health.path`", "set `health.path`, as in `path: /healthz`")
+			l.clash(path, diag.Warning, quote(path)+" does nothing: upstreams are probed only if there is a `health.path`", "set `health.path`, as in `path: /healthz`")
 		}
 	}
 }

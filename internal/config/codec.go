@@ -27,7 +27,7 @@ type slot struct {
 	words []string                            // all values, if they can be listed
 }
 
-// one is a slot for a single value.
+// one returns a slot for a single value.
 func one[T any](field func(*Config) *T, f codec[T]) slot {
 	return slot{
 		words: f.words,
@@ -51,7 +51,7 @@ func one[T any](field func(*Config) *T, f codec[T]) slot {
 	}
 }
 
-// list is a slot for several values, none of them twice.
+// list returns a slot for several values, none of them twice.
 func list[T any](field func(*Config) *[]T, f codec[T]) slot {
 	return slot{
 		many: true,
@@ -96,7 +96,7 @@ func readClean[T any](f codec[T], w rawValue) (v T, m mistake) {
 	case !utf8.ValidString(w.text):
 		return v, advised("is not in UTF-8", "")
 	case strings.Contains(w.text, "-----BEGIN"):
-		return v, mistake{message: "is a key itself, and the name of a file is wanted", hint: "write the key into a file of its own and name that", secret: true}
+		return v, mistake{message: "is a key itself, and the name of a file is expected", hint: "write the key into a file of its own and name that", secret: true}
 	case strings.ContainsFunc(w.text, unicode.IsControl):
 		return v, advised("has a control character: "+fmt.Sprintf("%q", mask(w.text)), "")
 	}
@@ -109,7 +109,7 @@ var text = codec[string]{
 	write: func(v string) string { return v },
 }
 
-// oneOf is a codec for one of words.
+// oneOf returns the codec of one of words.
 func oneOf(words ...string) codec[string] {
 	return codec[string]{
 		read: func(w rawValue) (string, mistake) {
@@ -147,7 +147,7 @@ func notOneOf(text string, words []string) mistake {
 	return advised("cannot be "+quote(text), hint)
 }
 
-// yesNo is a slot for true or false.
+// yesNo returns a slot for true or false.
 func yesNo(field func(*Config) *bool) slot {
 	s := one(field, named([]string{"true", "false"}, []bool{true, false}))
 	s.yesNo = true

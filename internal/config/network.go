@@ -19,7 +19,7 @@ var network = codec[netip.Prefix]{
 		case p.Addr().Is4In6():
 			return p, wrong("is an IPv4 network in IPv6: "+quote(w.text), unmapped(p))
 		case p != p.Masked():
-			return p, wrong("has bits behind its length: "+quote(w.text), p.Masked().String())
+			return p, wrong("has bits beyond its length: "+quote(w.text), p.Masked().String())
 		}
 		return p, mistake{}
 	},
@@ -43,9 +43,9 @@ func notNetwork(text string) mistake {
 	addr, bits, slash := strings.Cut(text, "/")
 	switch ip, err := netip.ParseAddr(addr); {
 	case err == nil && slash && ip.Is4():
-		return advised(message, "behind the slash is how many bits are fixed, from 0 to 32, and not "+quote(bits))
+		return advised(message, "after the slash is how many bits are fixed, from 0 to 32, and not "+quote(bits))
 	case err == nil && slash:
-		return advised(message, "behind the slash is how many bits are fixed, from 0 to 128, and not "+quote(bits))
+		return advised(message, "after the slash is how many bits are fixed, from 0 to 128, and not "+quote(bits))
 	case strings.HasSuffix(text, ".*"):
 		return advised(message, "write how many bits are fixed in place of stars, as in `10.0.0.0/8`")
 	}

@@ -144,7 +144,7 @@ func (l *loader) findFile(s *setting, name string) {
 	case err != nil:
 		l.about(s, "leads to what cannot be read: "+quote(name)+": "+diag.Reason(err), "")
 	case s.file == aFile && info.IsDir():
-		l.about(s, "is a folder, and a file is wanted: "+quote(name), "")
+		l.about(s, "is a folder, and a file is expected: "+quote(name), "")
 	case s.file.written() && info.Mode().IsRegular():
 		l.about(s, "would be in a folder that is a file: "+quote(name), "")
 	}
@@ -159,11 +159,11 @@ func (l *loader) tellOccupied(s *setting, name string) {
 	switch {
 	case err != nil:
 	case s.file == itsFolder && info.IsDir():
-		l.about(s, "is a folder, and a file is wanted: "+quote(name), "name a file in it")
+		l.about(s, "is a folder, and a file is expected: "+quote(name), "name a file in it")
 	case s.file == newFolder && info.Mode().IsRegular():
-		l.about(s, "is a file, and a folder is wanted: "+quote(name), "")
+		l.about(s, "is a file, and a folder is expected: "+quote(name), "")
 	case info.Mode()&special != 0 && s.path != "log.access":
-		l.about(s, "is a device, a pipe or a socket, and a file is wanted: "+quote(name), "name a file, or take the setting out")
+		l.about(s, "is a device, a pipe or a socket, and a file is expected: "+quote(name), "name a file, or take the setting out")
 	}
 }
 

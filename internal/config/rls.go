@@ -46,14 +46,14 @@ const envoyTimeout = 20 * time.Millisecond
 func (l *loader) checkRLS() {
 	listen, rls := l.config.Listen, l.config.RLS
 	if l.sound("listen.rls", "rls.tls.client_ca") && listen.RLS.Open() && !listen.RLS.Local() && rls.TLS.ClientCA == "" {
-		l.clash("listen.rls", diag.Warning, "`listen.rls` is reached from other machines and asks nobody for a certificate: whoever connects can use up every limit: "+quote(listen.RLS.String()),
+		l.clash("listen.rls", diag.Warning, "`listen.rls` can be reached from other machines and asks for no certificate: whoever connects can use up every limit: "+quote(listen.RLS.String()),
 			"let only your proxies reach it, or name the authorities of their certificates in `rls.tls.client_ca`")
 	}
 	if l.sound("listen.rls_http", "listen.rls") && listen.RLSHTTP.Open() && !listen.RLS.Open() {
 		l.clash("listen.rls_http", diag.Error, "`listen.rls_http` is open, and `listen.rls` is not", "open `listen.rls` as well")
 	}
 	if l.sound("listen.rls_http") && listen.RLSHTTP.Open() && !listen.RLSHTTP.Local() {
-		l.clash("listen.rls_http", diag.Warning, "`listen.rls_http` is reached from other machines: whoever connects can use up every limit, and read them: "+quote(listen.RLSHTTP.String()),
+		l.clash("listen.rls_http", diag.Warning, "`listen.rls_http` can be reached from other machines: whoever connects can use up every limit, and read them: "+quote(listen.RLSHTTP.String()),
 			"let only your own machines reach it")
 	}
 	if l.sound("rls.quota.ttl") && rls.Quota.TTL%time.Second != 0 {

@@ -17,7 +17,7 @@ var storeKinds = []string{InMemory, InRedis}
 var storeKind = codec[string]{
 	read: func(w rawValue) (string, mistake) {
 		if strings.Contains(w.text, "://") && redisurl.Check(w.text) == nil {
-			m := advised("is which store, and this is the URL of one: "+quote(w.text), "write `store: { redis: URL }`, `--store.redis=URL` or `TIDEGATE_STORE_REDIS=URL`")
+			m := advised("is the kind of the store, and this is a URL: "+quote(w.text), "write `store: { redis: URL }`, `--store.redis=URL` or `TIDEGATE_STORE_REDIS=URL`")
 			m.secret = odd(w.text)
 			return "", m
 		}
@@ -156,7 +156,7 @@ func (l *loader) checkStore() {
 		if s.of == "" || s.of == store.Kind || len(values) == 0 || values[0] == s.fallback || !l.sound(s.path) {
 			continue
 		}
-		if s.path != "store.redis" && s.path != "store.shards" && s.path != "store.was" { // which may wait for their day
+		if s.path != "store.redis" && s.path != "store.shards" && s.path != "store.was" { // they may be set before the store is changed
 			l.clash(s.path, diag.Warning, quote(s.path)+" does nothing: it is about the store "+quote(s.of)+", and counters are in "+quote(store.Kind), "remove it")
 		}
 		l.drop(s)

@@ -145,7 +145,7 @@ func (a *applier) publish(ctx context.Context, url string, b *source.Bundle, hea
 	defer o.Close()
 	archive, ok := o.(source.Archive)
 	if !ok {
-		return "", errors.New("the source is only read")
+		return "", errors.New("the source is read-only")
 	}
 	b.Hash = b.Sum()
 	if err := b.Check(); err != nil {

@@ -58,7 +58,7 @@ func (a *authorities) again() {
 
 func (a *authorities) reload() {
 	if err := a.load(); err != nil {
-		a.log.Error("the authorities of client certificates were not reloaded: those before stay in use", "file", a.file, "err", err)
+		a.log.Error("the authorities of client certificates were not reloaded: the previous ones stay in use", "file", a.file, "err", err)
 		return
 	}
 	a.log.Info("authorities of client certificates reloaded", "file", a.file)

@@ -25,7 +25,7 @@ func (s *server) close() {
 	}
 	s.awaitCut()
 	if err := s.deferred.close(); err != nil {
-		s.log.Warn("deferred requests were not closed as they should be", "err", err)
+		s.log.Warn("deferred requests were not closed cleanly", "err", err)
 	}
 	s.closeTraces()
 	s.rlsDoor.close()
@@ -44,7 +44,7 @@ func (s *server) close() {
 	s.past.close()
 	if s.audit.Log != nil {
 		if err := s.audit.Close(); err != nil {
-			s.log.Warn("the audit log was not closed as it should be", "err", err)
+			s.log.Warn("the audit log was not closed cleanly", "err", err)
 		}
 	}
 	if s.shared != nil {

@@ -146,7 +146,7 @@ func (d *deferred) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Retry-After", "5")
-	http.Error(w, "It cannot be told right now.", http.StatusServiceUnavailable)
+	http.Error(w, "The status cannot be read right now; try again later.", http.StatusServiceUnavailable)
 }
 
 // failed records the result of opening the queue.

@@ -38,7 +38,7 @@ func ListFleet(ctx context.Context, store *fleet.Store) (admin.Fleet, error) {
 	for _, r := range regions {
 		is.Regions = append(is.Regions, admin.Region{Name: r.Name, Lag: r.Lag.Seconds(), Heard: r.Heard, CutOff: r.CutOff})
 		if r.CutOff {
-			is.Warnings = append(is.Warnings, fmt.Sprintf("region %s has not been heard of for %s: on_partition of each rule decides; is there a tidegate serve or region-sync that reaches this Redis?", r.Name, r.Lag.Round(time.Second)))
+			is.Warnings = append(is.Warnings, fmt.Sprintf("nothing was heard from region %s for %s: on_partition of each rule decides; is there a tidegate serve or region-sync that reaches this Redis?", r.Name, r.Lag.Round(time.Second)))
 		}
 	}
 	if err != nil {
@@ -68,7 +68,7 @@ func instanceOf(m *fleet.Member) admin.Instance {
 	return is
 }
 
-// fleetWarnings says what an operator should look at.
+// fleetWarnings returns what an operator should look at.
 func fleetWarnings(members []fleet.Member) (all []string) {
 	all = clockWarnings(members)
 	revisions := make(map[string][]string)
@@ -80,9 +80,9 @@ func fleetWarnings(members []fleet.Member) (all []string) {
 			unknown = append(unknown, m.ID)
 			continue
 		case m.Status == fleet.Partial:
-			all = append(all, fmt.Sprintf("%s is partial since %s: Redis does not answer it everywhere (%s); on_store_failure decides there", shownName(m), clockTime(m.Since), serversOf(m)))
+			all = append(all, fmt.Sprintf("%s has been partial since %s: Redis does not answer it everywhere (%s); on_store_failure decides there", shownName(m), clockTime(m.Since), serversOf(m)))
 		case m.Status != fleet.OK:
-			all = append(all, fmt.Sprintf("%s is %s since %s: it does not decide by Redis alone, and on_store_failure of each rule decides the rest", shownName(m), m.Status, clockTime(m.Since)))
+			all = append(all, fmt.Sprintf("%s has been %s since %s: it does not decide by Redis alone, and on_store_failure of each rule decides the rest", shownName(m), m.Status, clockTime(m.Since)))
 		}
 		if m.Rules != "" {
 			revisions[m.Rules] = append(revisions[m.Rules], shownName(m))
@@ -101,7 +101,7 @@ func fleetWarnings(members []fleet.Member) (all []string) {
 	case 1:
 		all = append(all, "an instance tells nothing about itself, being of an older version: "+unknown[0])
 	default:
-		all = append(all, fmt.Sprintf("%d instances tell nothing about themselves, being of an older version: %s", len(unknown), someOf(unknown)))
+		all = append(all, fmt.Sprintf("%d instances tell nothing about themselves, as they are of an older version: %s", len(unknown), someOf(unknown)))
 	}
 	return all
 }
@@ -148,7 +148,7 @@ func unsharedWarnings(store *fleet.Store) []string {
 	if is.Why == nil || time.Since(is.Since) < behindAfter {
 		return nil
 	}
-	return []string{fmt.Sprintf("bans and overrides are not shared since %s, %d of this instance are still to be: %v", clockTime(is.Since), is.Pending, is.Why)}
+	return []string{fmt.Sprintf("bans and overrides have not been shared since %s, %d of this instance are still to be shared: %v", clockTime(is.Since), is.Pending, is.Why)}
 }
 
 // clockWarnings returns warnings about clocks that differ from that of Redis. If all differ by the

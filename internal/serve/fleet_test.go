@@ -53,15 +53,15 @@ func TestFleetWarnings(t *testing.T) {
 	}
 	f(many, "r0 (n0, n1, n2, n3, n4 and 2 more), r1 (n7);")
 
-	f([]fleet.Member{with(well("a", 0), func(m *fleet.Member) { m.Status = fleet.Degraded })}, "a is degraded since 03:04:05 UTC")
-	f([]fleet.Member{with(well("a", 0), func(m *fleet.Member) { m.Status = fleet.Recovering })}, "a is recovering since")
+	f([]fleet.Member{with(well("a", 0), func(m *fleet.Member) { m.Status = fleet.Degraded })}, "a has been degraded since 03:04:05 UTC")
+	f([]fleet.Member{with(well("a", 0), func(m *fleet.Member) { m.Status = fleet.Recovering })}, "a has been recovering since")
 	f([]fleet.Member{with(well("a", 0), func(m *fleet.Member) {
 		m.Status, m.Out, m.OutCount = fleet.Partial, []string{"10.0.0.1:6379"}, 3
-	})}, "a is partial since 03:04:05 UTC: Redis does not answer it everywhere (10.0.0.1:6379 and 2 more)")
+	})}, "a has been partial since 03:04:05 UTC: Redis does not answer it everywhere (10.0.0.1:6379 and 2 more)")
 	f([]fleet.Member{with(well("a", 0), func(m *fleet.Member) { m.Status = fleet.Partial })}, "some rules cannot be asked about")
-	f([]fleet.Member{{ID: "OLD"}, {ID: "OLDER"}}, "2 instances tell nothing about themselves, being of an older version: OLD, OLDER")
+	f([]fleet.Member{{ID: "OLD"}, {ID: "OLDER"}}, "2 instances tell nothing about themselves, as they are of an older version: OLD, OLDER")
 	f([]fleet.Member{{ID: "OLD"}}, "an instance tells nothing about itself, being of an older version: OLD")
-	f([]fleet.Member{with(well("", 0), func(m *fleet.Member) { m.Status = fleet.Degraded })}, "ID is degraded")
+	f([]fleet.Member{with(well("", 0), func(m *fleet.Member) { m.Status = fleet.Degraded })}, "ID has been degraded")
 
 	follows := func(name string, version int64) fleet.Member {
 		return with(well(name, 0), func(m *fleet.Member) { m.Follows, m.Orders = true, version })

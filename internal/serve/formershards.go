@@ -30,7 +30,7 @@ func (f *formerShards) warnings(shards int) []string {
 	if shards == 0 || lookback == 0 || time.Since(f.since) < lookback {
 		return nil
 	}
-	return []string{fmt.Sprintf("store.was is set for longer than any limit looks back (%s), and keys that have moved are asked about twice: take it out if this is so on all instances", lookback)}
+	return []string{fmt.Sprintf("store.was has been set for longer than any limit looks back (%s), and keys that have moved are asked about twice: remove it once all instances say so", lookback)}
 }
 
 // lookbackOf returns how long an event that a limit counted can matter.

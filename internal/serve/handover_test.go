@@ -306,7 +306,7 @@ func testBrokenSnapshot(t *testing.T, bin string) {
 	args := []string{"--listen.gateway=127.0.0.1:0", "--listen.admin=127.0.0.1:0", "--store.memory.snapshot=counters"}
 	s := w.serve("", nil, args...)
 	gateway, _ := s.ready()
-	line := s.await(1, "the counters could not be restored: everybody starts afresh")
+	line := s.await(1, "the counters could not be restored: all counters start empty")
 	if line["level"] != "WARN" || !strings.Contains(line["err"].(string), "not a whole snapshot") {
 		t.Errorf("it warns %v", line)
 	}

@@ -44,7 +44,7 @@ func openLogs(c config.Log, stdout, stderr io.Writer) (l logs, err error) {
 			if err != nil {
 				why = err.Error()
 			}
-			l.log.Warn("the access log cannot be written: what finds no room is dropped and counted", "log", c.Access, "err", why)
+			l.log.Warn("the access log cannot be written: lines that do not fit its buffer are dropped and counted", "log", c.Access, "err", why)
 		},
 		OnRecovery: func(dropped uint64, after time.Duration) {
 			l.log.Warn("the access log is written again", "log", c.Access, "dropped", dropped, "after", after)
@@ -94,7 +94,7 @@ func (l *logs) reopen() {
 		return
 	}
 	if err := l.access.Reopen(); err != nil {
-		l.log.Error("the access log was not opened again: the one before stays in use", "err", err)
+		l.log.Error("the access log could not be reopened: the previous file stays in use", "err", err)
 	}
 }
 

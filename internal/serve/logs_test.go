@@ -83,7 +83,7 @@ func testStandingReader(t *testing.T, bin string) {
 	}
 	w.ask(gateway, 800)
 	sent += 800
-	if line := s.await(1, "the access log cannot be written: what finds no room is dropped and counted"); line["err"] != "its reader stands still" {
+	if line := s.await(1, "the access log cannot be written: lines that do not fit its buffer are dropped and counted"); line["err"] != "its reader stands still" {
 		t.Errorf("it warns %v", line)
 	}
 	lines := make(chan int)
@@ -178,7 +178,7 @@ func testFullDisk(t *testing.T, bin string) {
 	w := newSandbox(t, bin)
 	s := w.start(nil, nil, "--listen.gateway=127.0.0.1:0", "--listen.admin=127.0.0.1:0", "--log.access=/dev/full")
 	gateway, admin := s.ready()
-	const told = "the access log cannot be written: what finds no room is dropped and counted"
+	const told = "the access log cannot be written: lines that do not fit its buffer are dropped and counted"
 	w.ask(gateway, 80)
 	if line := s.await(1, told); !strings.Contains(line["err"].(string), "no space left") {
 		t.Errorf("it warns %v", line)
@@ -200,7 +200,7 @@ func testRotation(t *testing.T, bin string) {
 	w := newSandbox(t, bin)
 	s := w.start(nil, nil, "--listen.gateway=127.0.0.1:0", "--listen.admin=127.0.0.1:0", "--log.access=access.log")
 	gateway, _ := s.ready()
-	const told = "told to reload: logs are opened again; rules, lists, certificates, tokens and users are read again"
+	const told = "reloading: logs are opened again; rules, lists, certificates, tokens and users are read again"
 	sent := 0
 	for i := range 5 {
 		w.ask(gateway, 160)

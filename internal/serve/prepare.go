@@ -128,5 +128,5 @@ func (s *server) checkReach(name string, at net.Addr) error {
 	if name != "resp" || !open || !ok || tcp.IP.IsLoopback() {
 		return nil
 	}
-	return fmt.Errorf("the socket %s of the RESP listener is reached from other machines, and asks for no password: name a file with a password in resp.users_file", at)
+	return fmt.Errorf("the socket %s of the RESP listener can be reached from other machines, and asks for no password: name a file with a password in resp.users_file", at)
 }

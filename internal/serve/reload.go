@@ -8,7 +8,7 @@ import (
 // reload opens the logs again, and reads rules, lists, certificates, tokens, users and the keys of
 // slips again. What cannot be read stays as it was.
 func (s *server) reload() {
-	s.log.Info("told to reload: logs are opened again; rules, lists, certificates, tokens and users are read again")
+	s.log.Info("reloading: logs are opened again; rules, lists, certificates, tokens and users are read again")
 	s.logs.reopen()
 	if s.rules != nil && s.rules.Watcher != nil {
 		s.rules.Reload()

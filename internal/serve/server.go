@@ -93,7 +93,7 @@ func (s *server) instances() int {
 	return s.rules.live.Set().Instances()
 }
 
-// revision is the hash of the rules in force; "" if there are none.
+// revision returns the hash of the rules in force; "" if there are none.
 func (s *server) revision() string {
 	if s.rules == nil || s.rules.Watcher == nil {
 		return ""
@@ -119,5 +119,5 @@ func (s *server) ready() error {
 			return nil
 		}
 	}
-	return errors.New("all upstreams are out of order")
+	return errors.New("all upstreams fail their probes")
 }

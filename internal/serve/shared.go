@@ -78,7 +78,7 @@ func readToken(file, whose string) (string, error) {
 	if err == nil && token != "" && len(token) < minToken {
 		return "", diag.List{{
 			Pos: diag.Pos{File: file}, Severity: diag.Error,
-			Message: fmt.Sprintf("the token of %s has %d bytes, and takes at least %d to be hard to guess", whose, len(token), minToken),
+			Message: fmt.Sprintf("the token of %s has %d bytes, and needs at least %d to be hard to guess", whose, len(token), minToken),
 			Hint:    "make one with `openssl rand -hex 16`",
 		}}
 	}

@@ -65,7 +65,7 @@ func testHangUp(t *testing.T, bin string) {
 	w.write("rules.yaml", "rules: [")
 	s.signal(syscall.SIGHUP)
 	s.await(1, "rules not reloaded: those loaded before stay in force")
-	s.await(2, "the certificate was not reloaded: the one before stays in use")
+	s.await(2, "the certificate was not reloaded: the previous one stays in use")
 	wants("/?who=trudy", http.StatusForbidden, "second")
 	if n := len(s.lines("serving")); n != 1 {
 		t.Errorf("%d processes have served", n)
@@ -168,7 +168,7 @@ func testKill(t *testing.T, bin string) {
 	w.write("counters", "tidegate memory snapshot 9\n")
 	s := w.serve("", nil, args...)
 	s.ready()
-	if line := s.await(1, "the counters could not be restored: everybody starts afresh"); line["kept_as"] != "counters.bad" && line["kept_as"] != file+".bad" {
+	if line := s.await(1, "the counters could not be restored: all counters start empty"); line["kept_as"] != "counters.bad" && line["kept_as"] != file+".bad" {
 		w.Errorf("it warns %v", line)
 	}
 	w.until("there is a snapshot again", func() bool { return !modTime(file).IsZero() })

@@ -59,7 +59,7 @@ func readSlipKeys(file string) (*slip.Sealer, error) {
 		case len(key) < minToken:
 			wrong.Add(diag.Problem{
 				Pos: diag.Pos{File: file, Line: number, Col: 1}, Severity: diag.Error,
-				Message: fmt.Sprintf("the key has %d bytes, and takes at least %d to be hard to guess", len(key), minToken), Hint: slipKeyHint,
+				Message: fmt.Sprintf("the key has %d bytes, and needs at least %d to be hard to guess", len(key), minToken), Hint: slipKeyHint,
 			})
 		default:
 			keys = append(keys, key)

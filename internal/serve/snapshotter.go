@@ -140,7 +140,7 @@ func (s *server) restore(handed string) *memory.Store {
 	if handed == "" && os.Rename(file, file+badSnapshot) == nil { // otherwise it would soon be overwritten
 		attrs = append(attrs, "kept_as", file+badSnapshot)
 	}
-	s.log.Warn("the counters could not be restored: everybody starts afresh", attrs...)
+	s.log.Warn("the counters could not be restored: all counters start empty", attrs...)
 	return memory.Open(o)
 }
 

@@ -98,7 +98,7 @@ rules:
 		gateway, admin := s.ready()
 		for end := time.Now().Add(testTimeout); ; time.Sleep(20 * time.Millisecond) {
 			got, body := s.w.get(once, admin+"/readyz")
-			if got == http.StatusServiceUnavailable && strings.Contains(body, "all upstreams are out of order") {
+			if got == http.StatusServiceUnavailable && strings.Contains(body, "all upstreams fail their probes") {
 				break
 			}
 			if time.Now().After(end) {
@@ -128,7 +128,7 @@ rules:
 	}
 	f("taken port", 1, "another program does", "--listen.gateway="+l.Addr().String(), ports[1])
 	f("empty token", 1, "empty is empty", append(ports, "--admin.token_file=empty")...)
-	f("short token", 2, "the token of the admin listener has 15 bytes, and takes at least 16", append(ports, "--admin.token_file=short")...)
+	f("short token", 2, "the token of the admin listener has 15 bytes, and needs at least 16", append(ports, "--admin.token_file=short")...)
 	f("bad certificate of admin", 1, "read the certificate of the admin listener", append(ports, "--admin.tls.cert=torn.pem", "--admin.tls.key=torn.pem")...)
 	f("bad certificate", 1, "read the certificate of the gateway", append(ports, "--tls.cert=torn.pem", "--tls.key=torn.pem")...)
 	f("admin open to all", 2, "asks for no token", "--listen.admin=:0")
@@ -143,7 +143,7 @@ func testInheritedOpenSocket(t *testing.T, bin string) {
 			append(more, "--listen.resp=127.0.0.1:1", "--listen.gateway=127.0.0.1:0", "--listen.admin=127.0.0.1:0")...)
 	}
 	s := serve()
-	if code := s.end(); code != 1 || !strings.Contains(s.logText(), "is reached from other machines, and asks for no password") {
+	if code := s.end(); code != 1 || !strings.Contains(s.logText(), "can be reached from other machines, and asks for no password") {
 		t.Errorf("it exits with %d:\n%s", code, s.logText())
 	}
 	serve("--resp.users_file=users").ready()

@@ -35,7 +35,7 @@ func (s *storeLog) stateChanged(is fleet.Health) {
 		s.log.Warn("the store does not answer: on_store_failure of each rule decides until it does", "err", is.Why)
 	case !ok && !s.reason && is.Connection != nil:
 		s.reason = true
-		s.log.Warn("the connection to the store is of no use", "err", is.Connection)
+		s.log.Warn("the connection to the store cannot be used", "err", is.Connection)
 	case ok && !s.trouble.IsZero():
 		what := "the store answers again"
 		if len(s.servers) > 0 { // serversLocked logs the others
@@ -98,7 +98,7 @@ func (s *storeLog) evicts(e fleet.Eviction) {
 		return
 	}
 	s.evicted = time.Now()
-	s.log.Warn("the store has evicted keys, and with them perhaps counters: whoever was counted starts afresh", "server", e.Server, "keys", e.Evicted, "maxmemory-policy", e.Policy)
+	s.log.Warn("the store has evicted keys, perhaps counters: their callers get a full limit again", "server", e.Server, "keys", e.Evicted, "maxmemory-policy", e.Policy)
 }
 
 // clock logs that the clock of this machine differs from that of the store, and when it no longer

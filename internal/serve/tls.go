@@ -69,7 +69,7 @@ func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 func (c *certificate) reload() {
 	made, err := bounded.KeyPair(c.files[0], c.files[1])
 	if err != nil {
-		c.log.Error("the certificate was not reloaded: the one before stays in use", "of", c.whose, "file", c.files[0], "err", err)
+		c.log.Error("the certificate was not reloaded: the previous one stays in use", "of", c.whose, "file", c.files[0], "err", err)
 		return
 	}
 	c.made = &made

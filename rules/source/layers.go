@@ -103,7 +103,7 @@ func (r *reloader) stopPollers() {
 		}
 		<-p.done
 		if err := p.origin.Close(); err != nil {
-			r.log.Warn("a source of rules was not closed as it should be", "source", p.name, "err", err)
+			r.log.Warn("a source of rules was not closed cleanly", "source", p.name, "err", err)
 		}
 	}
 }

@@ -149,7 +149,7 @@ func (p *poller) ask(ctx context.Context, have string) answer {
 			select {
 			case <-result:
 			case <-time.After(grace):
-				p.log.Warn("a source of rules does not end its call: it is left behind", "source", p.name)
+				p.log.Warn("a source of rules does not return when it is told to stop: it is abandoned", "source", p.name)
 			}
 			return answer{err: ctx.Err()}
 		}
@@ -175,7 +175,7 @@ func (p *poller) take(b *Bundle, told bool) error {
 		return fmt.Errorf("it has other files as revision %q than before: publish them as another revision, or reload", b.Revision)
 	case b.olderThan(was):
 		p.mu.Unlock()
-		return fmt.Errorf("it went back from revision %s to %s, which is not newer: publish again what is to hold, or reload", was.Revision, b.Revision)
+		return fmt.Errorf("it went back from revision %s to %s, which is not newer: publish again what should be in force, or reload", was.Revision, b.Revision)
 	}
 	was = p.newest
 	other := was == nil || p.copied || was.Edition != b.Edition || !b.sameFiles(was)

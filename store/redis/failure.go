@@ -35,7 +35,7 @@ type errorClass struct {
 // errorClasses by the code that Redis' error starts with. Any other error, unless a script
 // raised it, is one of the whole server.
 var errorClasses = map[string]errorClass{
-	"WRONGTYPE": {"somebody else keeps something under this key: delete it, or use another prefix", true},
+	"WRONGTYPE": {"something else is stored under this key: delete it, or use another prefix", true},
 	"NOPERM":    {"the user needs to read, write and run scripts on the keys of the prefix: docs/redis.md has the commands", true},
 
 	// The keys of one slot are on their way; those of all others can be asked about.
@@ -95,7 +95,7 @@ func classify(text string) (t errorClass) {
 	case word == "NOPERM" && asksForAll(text):
 		t.oneRequest = false
 	case word == "" && strings.Contains(text, "user_script"):
-		t = errorClass{"somebody else keeps something under this key, or the server runs scripts in its own way", true}
+		t = errorClass{"something else is stored under this key, or the server runs scripts in its own way", true}
 	}
 	for _, s := range errorTexts {
 		if word == "" && strings.Contains(text, s.text) {

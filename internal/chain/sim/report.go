@@ -84,7 +84,7 @@ func (r *run) report() *Report {
 		p.Violations = append(p.Violations, l.check()...)
 	}
 	if r.backlog > 0 && !slices.ContainsFunc(r.s.Faults, func(f Fault) bool { return f.Kind == Crash }) {
-		p.Violations = append(p.Violations, fmt.Sprintf("%d counters are still owed something %s after the last fault", r.backlog, settle))
+		p.Violations = append(p.Violations, fmt.Sprintf("%d counters still have a backlog %s after the last fault", r.backlog, settle))
 	}
 	if n := len(p.Violations); n > maxViolations {
 		p.Violations = append(p.Violations[:maxViolations:maxViolations], fmt.Sprintf("and %d more", n-maxViolations))

@@ -112,8 +112,8 @@ func TestVerdict(t *testing.T) {
 	})
 	f("warn", "There are no rules", 0, func(o *Options) { o.Rules = nil })
 	f("warn", "The memory of counters is full", 0, func(o *Options) { o.Health = func() Health { return Health{Status: "full"} } })
-	f("bad", "Requests should go elsewhere: all upstreams are out of order", 1, func(o *Options) {
-		o.Ready = []func() error{func() error { return errors.New("all upstreams are out of order") }}
+	f("bad", "Requests should go elsewhere: all upstreams fail their probes", 1, func(o *Options) {
+		o.Ready = []func() error{func() error { return errors.New("all upstreams fail their probes") }}
 		o.Warnings = func() []string { return []string{"the control plane is away"} }
 	})
 }

@@ -41,7 +41,7 @@ func size(n int64) string {
 var (
 	errFolder = syscall.EISDIR
 	errSilent = errors.New("is a pipe that nobody writes to")
-	errDevice = errors.New("is a device, and a file is wanted")
+	errDevice = errors.New("is a device, and a file is expected")
 )
 
 // ReadFile returns the content of a file of at most max bytes. A pipe is read for five seconds at

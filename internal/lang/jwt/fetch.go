@@ -119,7 +119,7 @@ func (f *fetcher) get() (got fetched, err error) {
 	case http.StatusOK:
 	case http.StatusNotModified:
 		if f.etag == "" {
-			return got, fmt.Errorf("fetch the JSON Web Key Set: %s answered 304, and nobody asked for that", f.url.Redacted())
+			return got, fmt.Errorf("fetch the JSON Web Key Set: %s answered 304 to an unconditional request", f.url.Redacted())
 		}
 		got.etag, got.unchanged = f.etag, true
 		return got, nil
@@ -136,7 +136,7 @@ func (f *fetcher) get() (got fetched, err error) {
 	return got, nil
 }
 
-// maxAgeOf is how long an answer is fresh by its own account; 0 if it does not say.
+// maxAgeOf returns how long an answer is fresh by its own account; 0 if it does not say.
 func maxAgeOf(header string) time.Duration {
 	for part := range strings.SplitSeq(header, ",") {
 		name, value, _ := strings.Cut(strings.TrimSpace(part), "=")

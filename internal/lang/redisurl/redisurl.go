@@ -108,7 +108,7 @@ func (t *Target) Read(text string) error {
 	rest, query, _ := strings.Cut(rest, "?")
 	hosts, path, _ := strings.Cut(rest, "/")
 	if i := strings.LastIndex(rest, "@"); i >= len(hosts) && !how.socket {
-		return errors.New("the URL has an @ behind its first slash: write a slash in a password as %2F")
+		return errors.New("the URL has an @ after its first slash: write a slash in a password as %2F")
 	}
 	if i := strings.LastIndex(hosts, "@"); i >= 0 {
 		if err := t.readUser(hosts[:i]); err != nil {
@@ -121,7 +121,7 @@ func (t *Target) Read(text string) error {
 	}
 	values, err := url.ParseQuery(query)
 	if err != nil {
-		return errors.New("what stands behind the ? of the URL cannot be read")
+		return errors.New("the query of the URL cannot be read")
 	}
 	t.TLS = t.TLS || how.tls
 	return t.readQuery(values)

@@ -54,7 +54,7 @@ func TestCheck(t *testing.T) {
 	f("redis://:secret@host?db=-1", `database "-1": want a number`)
 	f("redis://:secret@::1", "write an IPv6 address in brackets")
 	f("redis://host?x=secret", "the URL has ?x=…: want db, prefix")
-	f("redis://host?a=%zz", "what stands behind the ? of the URL")
+	f("redis://host?a=%zz", "the query of the URL")
 	f("redis://host?prefix=a:b", `prefix "a:b": use up to 64 letters`)
 	f("redis://host?prefix="+strings.Repeat("a", 65), "use up to 64 letters")
 	f("redis://host?ca=/x.pem", "use rediss://")

@@ -51,7 +51,7 @@ func (s *scanner) collection() (lineBegins bool) {
 		}
 		if !s.nextFlowLine() {
 			l := s.flow[len(s.flow)-1]
-			s.fail(l.place, fmt.Sprintf("`%s` is not closed", l), fmt.Sprintf("write `%s` behind its last entry; lines inside are indented deeper than what they belong to", l.closing()))
+			s.fail(l.place, fmt.Sprintf("`%s` is not closed", l), fmt.Sprintf("write `%s` after its last entry; lines inside are indented deeper than what they belong to", l.closing()))
 			s.flow = nil
 			return true
 		}

@@ -82,7 +82,7 @@ func (s *scanner) foldQuoted(text *[]rune, minLen int) bool {
 // notClosed fails because the quote q at at is not closed, and goes back to the line
 // below it.
 func (s *scanner) notClosed(at place, q rune) {
-	s.fail(at, fmt.Sprintf("the quote %c is not closed", q), fmt.Sprintf("write %c behind the text; further lines of it are indented deeper than its key", q))
+	s.fail(at, fmt.Sprintf("the quote %c is not closed", q), fmt.Sprintf("write %c after the text; further lines of it are indented deeper than its key", q))
 	s.line, s.col = at.line, 0 // at counts from 1: this is the next one
 }
 

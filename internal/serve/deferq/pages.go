@@ -93,7 +93,7 @@ type page struct {
 // open reads the header of a page. It fails if the page was visited before.
 func (p *pages) open(id uint64) (page, error) {
 	if id < 2 || id >= p.all {
-		return page{}, fmt.Errorf("page %d is none of the %d pages", id, p.all)
+		return page{}, fmt.Errorf("there is no page %d: the file has %d pages", id, p.all)
 	}
 	var raw [pageHead]byte
 	at := int64(id) * p.size
@@ -127,7 +127,7 @@ func (p *pages) freelist(id uint64) error {
 		return err
 	}
 	if g.kind != freePage {
-		return fmt.Errorf("page %d is no list of free pages", id)
+		return fmt.Errorf("page %d is not a list of free pages", id)
 	}
 	at, count := g.at+pageHead, uint64(g.count)
 	if count == 0xffff {
@@ -146,7 +146,7 @@ func (p *pages) freelist(id uint64) error {
 	}
 	for ; len(raw) > 0; raw = raw[8:] {
 		if free := binary.NativeEndian.Uint64(raw); free < 2 || free >= p.all {
-			return fmt.Errorf("page %d is called free, and is none of the %d pages", free, p.all)
+			return fmt.Errorf("page %d is listed as free, and the file has %d pages", free, p.all)
 		}
 	}
 	return nil

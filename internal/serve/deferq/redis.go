@@ -92,7 +92,7 @@ const (
 )
 
 // errUnknown: the durability of Redis has not been checked yet.
-var errUnknown = errors.New("Redis has not answered yet how it keeps what is written")
+var errUnknown = errors.New("Redis has not said yet how it persists what is written")
 
 // OpenRedis returns the Store in Redis. It does not wait for Redis; [Redis.Fit] tells whether it
 // can be used.

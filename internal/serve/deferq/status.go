@@ -76,13 +76,13 @@ func (q *Queue) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case errors.Is(err, errCrowd):
 		w.Header().Set("Retry-After", "1")
-		http.Error(w, "Too many clients ask how their requests are.", http.StatusServiceUnavailable)
+		http.Error(w, "Too many clients are asking for the status of their requests.", http.StatusServiceUnavailable)
 	case err == nil && !owns(e, q.o.Identify(r)), errors.Is(err, ErrNone):
 		http.Error(w, "There is no such request, or it is not yours.", http.StatusNotFound)
 	case err != nil:
 		q.o.Log.Error("a deferred request cannot be read", "err", err)
 		w.Header().Set("Retry-After", "1")
-		http.Error(w, "It cannot be told right now.", http.StatusServiceUnavailable)
+		http.Error(w, "The status cannot be read right now; try again later.", http.StatusServiceUnavailable)
 	default:
 		if e.State == Waiting || e.State == Trying {
 			w.Header().Set("Retry-After", seconds(max(time.Until(e.Next), time.Second)))
@@ -92,7 +92,7 @@ func (q *Queue) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // errCrowd means that too many clients are asking at once.
-var errCrowd = errors.New("too many ask how requests are")
+var errCrowd = errors.New("too many clients ask for the status of requests")
 
 // look reads an entry. It counts against maxWatching only while it reads, so slow clients block
 // nobody.
@@ -107,7 +107,7 @@ func (q *Queue) look(ctx context.Context, id string) (e *Entry, before int, err 
 func writeStatus(w http.ResponseWriter, r *http.Request, code int, s *Status) {
 	raw, err := json.Marshal(s)
 	if err != nil {
-		http.Error(w, "It cannot be told.", http.StatusInternalServerError)
+		http.Error(w, "The status cannot be shown.", http.StatusInternalServerError)
 		return
 	}
 	h := w.Header()

@@ -65,7 +65,7 @@ func (o *opened) leave(ctx context.Context, log *slog.Logger) {
 	case errors.Is(err, context.DeadlineExceeded):
 		log.Warn("requests were cut off that took longer than drain", "on", o.Name)
 	case err != nil && !errors.Is(err, net.ErrClosed): // closing a listener twice is not worth a warning
-		log.Warn("a listener was not closed in order", "on", o.Name, "err", err)
+		log.Warn("a listener was not closed cleanly", "on", o.Name, "err", err)
 	}
 	o.end()
 }

@@ -98,7 +98,7 @@ func (p *process) serve() {
 // notify tells systemd the state of the process.
 func (p *process) notify(lines ...string) {
 	if err := notify(lines...); err != nil {
-		p.Log.Warn("systemd could not be told how this process is", "err", err)
+		p.Log.Warn("systemd could not be notified of the state of this process", "err", err)
 	}
 }
 

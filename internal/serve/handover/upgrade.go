@@ -97,7 +97,7 @@ func (p *process) leaveFiles() (folder string, drop func()) {
 		err = p.Leave(folder)
 	}
 	if err != nil {
-		p.Log.Warn("upgrade: nothing could be left for the successor, which has to find the rules by itself", "err", err)
+		p.Log.Warn("upgrade: the rules in force could not be handed over, the successor reads them from their sources", "err", err)
 		drop()
 		return "", func() {}
 	}

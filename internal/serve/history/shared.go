@@ -58,7 +58,7 @@ func (s *Shared) Put(ctx context.Context, b *source.Bundle) error {
 			return err
 		}
 	}
-	return fmt.Errorf("other instances were faster %d times", maxAttempts)
+	return fmt.Errorf("other instances wrote first, %d times", maxAttempts)
 }
 
 // has reports whether another instance has added b: only sets that came into force later are newer.

@@ -182,7 +182,7 @@ func (s *Source) verify(ctx context.Context, was *snapshot) error {
 		s.now = nil
 	}
 	if err == nil && !maps.EqualFunc(is.bundle.Files, was.bundle.Files, bytes.Equal) {
-		err = fmt.Errorf("%s has other files as revision %d than before: commit again what is to hold, or reload", s.name, was.revision)
+		err = fmt.Errorf("%s has other files as revision %d than before: commit again what should be in force, or reload", s.name, was.revision)
 	}
 	return err
 }

@@ -103,7 +103,7 @@ func (s *Source) read(name string, was *file, conditional bool, a *web.Answer) (
 		is.maxAge = web.MaxAge(a.Header)
 		return &is, nil
 	case a.Status == http.StatusNotModified:
-		return nil, errors.New("the server answered 304 (not modified), and nobody asked for that")
+		return nil, errors.New("the server answered 304 (not modified) to an unconditional request")
 	case a.Status == http.StatusNotFound || a.Status == http.StatusGone:
 		if name == s.main {
 			return nil, fmt.Errorf("the server answered %s: there is no such file", web.Status(a.Status))

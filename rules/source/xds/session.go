@@ -126,7 +126,7 @@ func (w *Watcher) take(r *discovery.DiscoveryResponse, again bool) error {
 	if len(r.GetResources()) == 0 && len(old.Domains()) > 0 && !again {
 		w.record.edit(func() { w.record.is.Kept = true; w.record.accepted() })
 		w.told = ""
-		w.o.Log.Warn("the control plane has no rules, and has had none since this connection began: those before stay in force", "address", w.o.Address)
+		w.o.Log.Warn("the control plane has no rules, and has had none since this connection began: the previous ones stay in force", "address", w.o.Address)
 		return nil
 	}
 	set, hash, err := compile(r.GetResources(), w.o.Rules)
@@ -174,7 +174,7 @@ func (w *Watcher) refused(err error, why string) {
 		w.record.is.Rejected++
 	})
 	if !known {
-		w.o.Log.Error("rules of the control plane were refused: those before stay in force", "address", w.o.Address, "err", why)
+		w.o.Log.Error("rules of the control plane were refused: the previous ones stay in force", "address", w.o.Address, "err", why)
 	}
 }
 

@@ -95,7 +95,7 @@ func (r *reader) readLine(b []byte, n int) (int, error) {
 	}
 	text, ok := bytes.CutSuffix(line, []byte("\r\n"))
 	if !ok || len(text) > maxLine || bytes.IndexByte(text, '\r') >= 0 {
-		return n, violation("a line that does not end as it should", line)
+		return n, violation("a line that is too long or does not end in CRLF", line)
 	}
 	err := r.value(text)
 	r.line = r.line[:0]

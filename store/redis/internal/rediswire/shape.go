@@ -148,7 +148,7 @@ func (c *Conn) pushedLocked() error {
 	case "subscribe", "psubscribe", "ssubscribe":
 		next := c.wanted.first()
 		if next == nil || next.kind != subscribe || len(rest) != 2 || !rest[0].word() || rest[1].typ != ':' {
-			return violation("a subscription that nobody asked for", c.in.kept)
+			return violation("an unsolicited subscription", c.in.kept)
 		}
 		if next.left--; next.left == 0 {
 			c.wanted.pop()
@@ -156,7 +156,7 @@ func (c *Conn) pushedLocked() error {
 		return nil
 	case "unsubscribe", "punsubscribe", "sunsubscribe":
 		if !c.pubsub || len(rest) != 2 || rest[1].typ != ':' {
-			return violation("an end of subscriptions that nobody asked for", c.in.kept)
+			return violation("an unsolicited end of subscriptions", c.in.kept)
 		}
 		return nil
 	case "message", "smessage":
@@ -171,7 +171,7 @@ func (c *Conn) pushedLocked() error {
 		return nil
 	}
 	if it.typ == '*' {
-		return violation("a reply that nobody asked for", c.in.kept)
+		return violation("an unsolicited reply", c.in.kept)
 	}
 	return nil // news of a kind that clients pass over
 }
@@ -180,7 +180,7 @@ func (c *Conn) pushedLocked() error {
 func (c *Conn) pongLocked(it item) error {
 	next := c.wanted.first()
 	if it.typ == '>' || next == nil || next.kind != pong && next.kind != unsubscribe {
-		return violation("a sign of life that nobody asked for", c.in.kept)
+		return violation("an unsolicited PONG", c.in.kept)
 	}
 	return c.answeredLocked(next)
 }

@@ -46,7 +46,7 @@ func violation(what string, got []byte) *Violation {
 // surplus returns the error of a message that nobody asked for. By such a message a server
 // says that it refuses the connection.
 func (c *Conn) surplus(b []byte) error {
-	v := violation("a reply that nobody asked for", firstLine(b))
+	v := violation("an unsolicited reply", firstLine(b))
 	if bytes.HasPrefix(b, []byte("-")) {
 		v.Hint = "that is why it does not want this connection"
 	}
