@@ -100,10 +100,16 @@ type oneByOne struct{ store tidegate.Store }
 func (oneByOne) MaxBatch() int { return 1 }
 
 func (o oneByOne) TakeBatch(ctx context.Context, asks []Ask) error {
+	return TakeEach(ctx, o.store, asks)
+}
+
+// TakeEach decides the asks of a batch with one call of Take each. It is the TakeBatch of layers that do
+// not batch.
+func TakeEach(ctx context.Context, store tidegate.Store, asks []Ask) error {
 	for i := range asks {
 		a := &asks[i]
 		a.Rest = tidegate.Decision{}
-		a.Granted, a.Err = o.store.Take(ctx, a.Checks, a.Copies)
+		a.Granted, a.Err = store.Take(ctx, a.Checks, a.Copies)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/internal/algo"
 	"tidegate.dev/tidegate/internal/chain"
+	"tidegate.dev/tidegate/internal/chain/share"
 )
 
 // Adjust implements tidegate.Store. What this layer has counted is adjusted here, the rest by the
@@ -34,7 +35,7 @@ func (s *Store) adjustOwn(ctx context.Context, r tidegate.Receipt, checks []tide
 		if check.Cost == 0 {
 			continue
 		}
-		if !valid([]tidegate.Check{{Limit: check.Limit}}) {
+		if !share.Valid([]tidegate.Check{{Limit: check.Limit}}) {
 			return s.local.Adjust(ctx, r, []tidegate.Check{check}) // says what is wrong
 		}
 		c, full := s.find(&check)
@@ -86,7 +87,7 @@ func (s *Store) Reset(ctx context.Context, checks []tidegate.Check) error {
 	if !some {
 		return s.Backend.Reset(ctx, checks)
 	}
-	if !valid(p.own) {
+	if !share.Valid(p.own) {
 		return s.local.Reset(ctx, p.own) // says what is wrong
 	}
 	var errs error

@@ -166,10 +166,5 @@ func (s *Store) putBackAll(ctx context.Context, taken []group) {
 
 // TakeBatch implements chain.Backend, one by one.
 func (s *Store) TakeBatch(ctx context.Context, asks []chain.Ask) error {
-	for i := range asks {
-		a := &asks[i]
-		a.Rest = tidegate.Decision{}
-		a.Granted, a.Err = s.Take(ctx, a.Checks, a.Copies)
-	}
-	return nil
+	return chain.TakeEach(ctx, s, asks)
 }

@@ -210,12 +210,7 @@ func (n *Node) MaxBatch() int { return 1 }
 
 // TakeBatch implements chain.Backend, one by one.
 func (n *Node) TakeBatch(ctx context.Context, asks []chain.Ask) error {
-	for i := range asks {
-		a := &asks[i]
-		a.Rest = tidegate.Decision{}
-		a.Granted, a.Err = n.Take(ctx, a.Checks, a.Copies)
-	}
-	return nil
+	return chain.TakeEach(ctx, n, asks)
 }
 
 // Server implements chain.Backend.

@@ -93,12 +93,7 @@ func (s *Store) MaxBatch() int { return 1 }
 
 // TakeBatch implements chain.Backend.
 func (s *Store) TakeBatch(ctx context.Context, asks []chain.Ask) error {
-	for i := range asks {
-		a := &asks[i]
-		a.Rest = tidegate.Decision{}
-		a.Granted, a.Err = s.Take(ctx, a.Checks, a.Copies)
-	}
-	return nil
+	return chain.TakeEach(ctx, s, asks)
 }
 
 // queued returns the check whose queue the request would join, or nil.

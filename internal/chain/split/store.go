@@ -125,7 +125,7 @@ func (s *Store) Take(ctx context.Context, checks []tidegate.Check, n int) (tideg
 // take decides checks, which p divides. If the shares admit, rest decides those of the store below,
 // and what it does not grant is given back to the shares.
 func (s *Store) take(ctx context.Context, p *part, checks []tidegate.Check, n int, rest func(context.Context, []tidegate.Check, int) (tidegate.Decision, error)) (tidegate.Decision, error) {
-	if n < 1 || !valid(checks) {
+	if n < 1 || !share.Valid(checks) {
 		return s.local.Take(ctx, checks, n) // says what is wrong
 	}
 	own, err := s.takeShare(ctx, p, n)
@@ -164,26 +164,10 @@ func (s *Store) countRejected(ctx context.Context, rest []tidegate.Check, n int)
 	}
 }
 
-// valid reports whether checks have nothing in them for which a store returns an error.
-func valid(checks []tidegate.Check) bool {
-	for i := range checks {
-		c := &checks[i]
-		if l := c.Limit; l == nil || c.Cost < 0 || c.Floor < 0 || l.Algorithm == tidegate.Deny || l.Identity() == "" {
-			return false
-		}
-	}
-	return true
-}
-
 // MaxBatch implements chain.Backend: shares are taken one by one.
 func (s *Store) MaxBatch() int { return 1 }
 
 // TakeBatch implements chain.Backend.
 func (s *Store) TakeBatch(ctx context.Context, asks []chain.Ask) error {
-	for i := range asks {
-		a := &asks[i]
-		a.Rest = tidegate.Decision{}
-		a.Granted, a.Err = s.Take(ctx, a.Checks, a.Copies)
-	}
-	return nil
+	return chain.TakeEach(ctx, s, asks)
 }

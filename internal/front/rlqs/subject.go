@@ -78,24 +78,10 @@ func (s *Server) findInFile(d *envoy.Domain, entries []envoy.Entry) subject {
 // findNative asks the native rules about a request whose attributes are the entries of a bucket id.
 func (s *Server) findNative(ctx context.Context, domain string, entries []envoy.Entry) subject {
 	q := new(question.Question)
-	named := false
 	for _, e := range entries {
-		switch e.Key {
-		case "method":
-			q.Method = e.Value
-		case "path":
-			q.Target = e.Value
-		case "host":
-			q.Host = e.Value
-		case "remote_address":
-			q.IP = e.Value
-		}
-		named = named || e.Key == "domain"
-		q.As = append(q.As, question.Pair{Name: e.Key, Value: e.Value})
+		q.AddEntry(e.Key, e.Value)
 	}
-	if !named {
-		q.As = append(q.As, question.Pair{Name: "domain", Value: domain})
-	}
+	q.AddDomain(domain)
 	r, problem, err := q.Request(s.o.Paths)
 	if problem != nil || err != nil { // the rules cannot match such a request
 		return subject{assigned: denied}

@@ -90,26 +90,11 @@ func (s *Server) putQuestions(c *call) {
 	}
 }
 
-// describe makes a question of a descriptor. Every entry is an attribute by its key; those that
-// Envoy has names for describe the request as well.
+// describe fills an empty question with a descriptor.
 func (c *call) describe(q *question.Question, d *descriptor) {
 	q.Cost = d.cost
-	domain := true
 	for _, e := range d.entries {
-		switch e.Key {
-		case "method":
-			q.Method = e.Value
-		case "path":
-			q.Target = e.Value
-		case "host":
-			q.Host = e.Value
-		case "remote_address":
-			q.IP = e.Value
-		}
-		domain = domain && e.Key != "domain"
-		q.As = append(q.As, question.Pair{Name: e.Key, Value: e.Value})
+		q.AddEntry(e.Key, e.Value)
 	}
-	if domain {
-		q.As = append(q.As, question.Pair{Name: "domain", Value: c.domain})
-	}
+	q.AddDomain(c.domain)
 }

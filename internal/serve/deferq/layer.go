@@ -41,10 +41,5 @@ func (s *Layer) MaxBatch() int { return 1 }
 
 // TakeBatch implements chain.Backend.
 func (s *Layer) TakeBatch(ctx context.Context, asks []chain.Ask) error {
-	for i := range asks {
-		a := &asks[i]
-		a.Rest = tidegate.Decision{}
-		a.Granted, a.Err = s.Take(ctx, a.Checks, a.Copies)
-	}
-	return nil
+	return chain.TakeEach(ctx, s, asks)
 }
