@@ -277,6 +277,7 @@ rules:
 		}
 	}
 	f(request("GET SHOP.example:8080/a"), "host ")
+	f(as("GET /a", "host", "Shop.Example:80"), "host ")
 	f(request("GET a.shops.example/a"), "glob ")
 	f(request("GET listed.example/a"), "list ")
 	f(request("GET a.many.Example./a"), "list ")

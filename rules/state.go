@@ -116,10 +116,13 @@ func (st *state) find(id *identity, h *hit) (value, bool) {
 func (st *state) look(id *identity, h *hit) value {
 	if st.identified != nil {
 		if text, known := st.identified.Identity(id.name); known {
-			if id.isIP(0) {
-				text = network(text, &id.sources[0])
-			} else {
-				text = id.sources[0].spelling.Apply(text)
+			switch first := &id.sources[0]; first.kind {
+			case rulefile.SourceIP:
+				text = network(text, first)
+			case rulefile.SourceHost:
+				text = plainHost(text)
+			default:
+				text = first.spelling.Apply(text)
 			}
 			return value{text: text, there: text != ""}
 		}
