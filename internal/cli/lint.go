@@ -144,9 +144,9 @@ func (o *lintOptions) run(_ context.Context, env Env, args []string) int {
 	}
 	found = found.Bounded()
 	var changes []rules.Change
-	if o.was != "" && !found.HasErrors() {
+	if o.was != "" {
 		var err error
-		if changes, err = o.compare(args); err != nil {
+		if changes, err = o.compare(args, found); err != nil {
 			problemsOf(err).Write(env.Stderr, false)
 			return exitFound
 		}
@@ -218,14 +218,18 @@ func (o *lintOptions) load(names ...string) (*rules.Set, error) {
 	return rules.LoadLayers(onDisk(names), rules.Config{MergeDomains: true})
 }
 
-// compare tells what becomes of counters when the rules of a file replace those of --was.
-func (o *lintOptions) compare(now []string) ([]rules.Change, error) {
+// compare tells what becomes of counters when the rules of a file replace those of --was. It returns nil
+// if the rules do not load, which is among what was found in them.
+func (o *lintOptions) compare(now []string, found diag.List) ([]rules.Change, error) {
 	was, err := o.load(o.was)
 	if err != nil {
 		return nil, err
 	}
 	set, err := o.load(now...)
-	if err != nil {
+	switch {
+	case err != nil && found.HasErrors():
+		return nil, nil
+	case err != nil:
 		return nil, err
 	}
 	return append([]rules.Change{}, rules.Compare(was, set)...), nil
@@ -248,7 +252,7 @@ func (o *lintOptions) print(env Env, found diag.List, changes []rules.Change, fi
 	for _, c := range changes {
 		fmt.Fprintln(env.Stdout, c)
 	}
-	if o.was != "" && len(changes) == 0 {
+	if changes != nil && len(changes) == 0 {
 		fmt.Fprintln(env.Stdout, "all counters continue")
 	}
 	return exitOK
