@@ -3,6 +3,7 @@ package strict
 import (
 	"net/url"
 	"strings"
+	"unicode"
 )
 
 // Parse reads a request target that somebody else has received, exactly as it was sent,
@@ -10,7 +11,7 @@ import (
 // asterisk. The target is not inspected yet; see [Target]. A plain path is read without allocating.
 func Parse(target string, u *url.URL) *Problem {
 	path, query, asked := strings.Cut(target, "?")
-	if isPlain(path) {
+	if isPlain(path) && !strings.ContainsFunc(query, unicode.IsControl) {
 		*u = url.URL{Path: path, RawQuery: query, ForceQuery: asked && query == ""}
 	} else if parsed, err := url.ParseRequestURI(target); err == nil {
 		*u = *parsed
