@@ -171,17 +171,29 @@ func TestForgottenKeysOfNoRule(t *testing.T) {
 	d.wants(t, `tidegate_rule_store_forgotten_total{rule="api"} 0`, fmt.Sprint("tidegate_store_forgotten_total ", n))
 }
 
-// At a reload, rules that stay keep their counts, those that are gone go.
+// At a reload, rules that stay keep their counts, those that are gone go. Names that no file has, such as that of
+// CL.THROTTLE, keep theirs.
 func TestSetRules(t *testing.T) {
 	d := newDesk(t, allKinds, memory.New())
 	d.ask(t, "/api/", who{"user": "42"})
+	elsewhere := tidegate.MustLimit(tidegate.Spec{Name: "x", Events: 1, Period: 1e9, Terms: &tidegate.Terms{Rule: "cl.throttle"}})
+	d.gateway.ObserveMany(&tidegate.Decision{Limit: elsewhere}, 3)
 	d.SetRules([]string{"site", "new"}, nil)
+	d.wants(t, `tidegate_decisions_total{outcome="refused",rule="cl.throttle"} 3`)
 	d.wants(t, `tidegate_decisions_total{outcome="ok",rule="site"} 1`, `tidegate_decisions_total{outcome="ok",rule="new"} 0`)
 	if strings.Contains(d.page(t), `rule="api"`) {
 		t.Error("a rule that is gone is shown")
 	}
 	d.ask(t, "/api/", who{"user": "42"}) // decided by the old rules: late, and counted
 	d.wants(t, `tidegate_decisions_total{outcome="ok",rule="api"} 1`, `tidegate_decisions_total{outcome="ok",rule="site"} 2`)
+	for range 3 {
+		d.SetRules([]string{"site"}, nil)
+		if strings.Contains(d.page(t), `rule="api"`) {
+			t.Error("a rule that is gone is shown after the next reload")
+		}
+	}
+	d.gateway.ObserveMany(&tidegate.Decision{Limit: elsewhere}, 4)
+	d.wants(t, `tidegate_decisions_total{outcome="refused",rule="cl.throttle"} 7`)
 }
 
 func TestAllocsOfObserve(t *testing.T) {

@@ -1,7 +1,6 @@
 package telemetry
 
 import (
-	"strings"
 	"sync"
 	"sync/atomic"
 )
@@ -13,6 +12,9 @@ type table[T any] struct {
 	fresh func(name string) *T
 	mu    sync.Mutex
 	all   atomic.Pointer[map[string]*T]
+	// announced has the names of the last two calls of announce; true means the last. A decision under
+	// way may add a name again that has just been forgotten. Under mu.
+	announced map[string]bool
 }
 
 // Other is the name under which all names beyond the bound are counted.
@@ -55,30 +57,33 @@ func (t *table[T]) add(name string) *T {
 	return v
 }
 
-// announce keeps the counts of names, and removes and returns all others, except for names in
-// parentheses, such as (ban): no file has them.
+// announce keeps what was counted for names, and forgets and returns those that were announced before
+// and are not among them. Names that no file has stay, such as that of bans.
 func (t *table[T]) announce(names []string) (gone []*T) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	before := *t.all.Load()
-	after := make(map[string]*T, len(names))
+	after, announced := make(map[string]*T, len(names)), make(map[string]bool, len(names))
 	for _, name := range names {
 		v := before[name]
 		if v == nil {
 			v = t.fresh(name)
 		}
-		after[name] = v
+		after[name], announced[name] = v, true
 	}
 	for name, v := range before {
-		if strings.HasPrefix(name, "(") {
-			after[name] = v
+		if _, was := t.announced[name]; was && !announced[name] {
+			gone = append(gone, v)
+			continue
+		}
+		after[name] = v
+	}
+	for name, last := range t.announced {
+		if last && !announced[name] {
+			announced[name] = false
 		}
 	}
 	t.all.Store(&after)
-	for name, v := range before {
-		if after[name] == nil {
-			gone = append(gone, v)
-		}
-	}
+	t.announced = announced
 	return gone
 }
