@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// docs/design.md says of each package what it is for, and names none that is gone.
+// docs/design.md says of each package what it is for and what it weighs, and names none that is gone.
 func TestDesignPageNamesPackages(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/design.md")
 	if err != nil {
@@ -23,17 +23,19 @@ func TestDesignPageNamesPackages(t *testing.T) {
 			folders[folder] = true
 		}
 	}
-	_, layout, _ := strings.Cut(string(page), "\n## Layout\n")
-	layout, _, _ = strings.Cut(layout, "\n## ")
-	for _, name := range ours.FindAllStringSubmatch(layout, -1) {
-		if !folders[name[1]] {
-			t.Errorf("there is no package %s", name[1])
+	for _, title := range []string{"Layout", "What each package weighs, and why"} {
+		_, section, _ := strings.Cut(string(page), "\n## "+title+"\n")
+		section, _, _ = strings.Cut(section, "\n## ")
+		for _, name := range ours.FindAllStringSubmatch(section, -1) {
+			if !folders[name[1]] {
+				t.Errorf("%s: there is no package %s", title, name[1])
+			}
 		}
-	}
-	for _, folder := range slices.Sorted(maps.Keys(folders)) {
-		// A package of helpers may be in the line of the one that it helps.
-		if !strings.Contains(layout, "`"+folder+"`") && !strings.Contains(layout, "`"+path.Base(folder)+"`") {
-			t.Errorf("%s is missing", folder)
+		for _, folder := range slices.Sorted(maps.Keys(folders)) {
+			// A package of helpers may be in the line of the one that it helps.
+			if !strings.Contains(section, "`"+folder+"`") && !strings.Contains(section, "`"+path.Base(folder)+"`") {
+				t.Errorf("%s: %s is missing", title, folder)
+			}
 		}
 	}
 }
