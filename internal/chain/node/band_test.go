@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -195,6 +196,45 @@ func TestLatencyBandWithJitter(t *testing.T) {
 					if off := admitted - due; off > due/100 || off < -due/100 || local > 0.01 {
 						t.Errorf("%d a second on %d keys, round trips of %s to %s: %d admitted, want %d ± 1 %%; %.2f %% decided locally", offered, keys, from, to, admitted, due, 100*local)
 					}
+				})
+			}
+		}
+	}
+}
+
+// A node with more to ask than one window of calls does not take a distant server for a busy one, neither at first nor after a
+// while without requests.
+func TestLatencyBandOfABusyNode(t *testing.T) {
+	l := tidegate.MustLimit(tidegate.Spec{Name: "l", Events: 1_000_000, Period: time.Second, Algorithm: tidegate.TokenBucket})
+	for _, deadline := range []time.Duration{25 * time.Millisecond, 100 * time.Millisecond} {
+		for _, part := range []time.Duration{4, 8, 9} { // tenths of the deadline
+			trip := deadline * part / 10
+			for _, most := range []int{leastAlone, 2*leastAlone + 8, 5 * leastAlone} { // calls in flight
+				t.Run(fmt.Sprintf("%s of %s/%d", trip, deadline, most), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						n := newNode(&distant{memory.New(), func() time.Duration { return trip }, 32}, forFew(Options{Deadline: deadline}))
+						var all sync.WaitGroup
+						asked := 0
+						for range 2 {
+							for end := time.Now().Add(leastSpan); time.Now().Before(end); asked++ {
+								checks := []tidegate.Check{{Key: fmt.Sprint("k", asked), Limit: l, Cost: 1}, {Key: "all", Limit: l, Cost: 1}} // sent alone
+								all.Go(func() {
+									if d, err := n.Take(context.Background(), checks, 1); err != nil || !d.OK {
+										t.Errorf("%+v, %v", d, err)
+									}
+								})
+								time.Sleep(trip / time.Duration(most))
+							}
+							time.Sleep(3 * leastSpan)
+						}
+						all.Wait()
+						h := n.Health()
+						if local := float64(h.Admitted+h.Refused) / float64(asked); local > 0.01 || h.State != OK {
+							t.Errorf("%.1f %% decided locally: %+v", 100*local, h)
+						}
+						_ = n.Close()
+						time.Sleep(2 * time.Second)
+					})
 				})
 			}
 		}

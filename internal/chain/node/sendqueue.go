@@ -171,8 +171,7 @@ func (q *sendQueue) send(b *batch) (again bool) {
 	back := batchEvent{kind: batchReplied, n: len(b.calls)}
 	if len(calls) > 0 {
 		err := s.exchange(b.asks, stamp.at)
-		back.now = n.now()
-		back.speed = s.speed(back.now-stamp.at, back.now)
+		back.speed = s.speed(n.now() - stamp.at)
 		for i, c := range calls {
 			rest, more, overdue := n.deliver(c, &b.asks[i], err)
 			if rest != nil {

@@ -148,11 +148,11 @@ func (s *server) tripped(took, now time.Duration) {
 	s.trip.Store(int64(s.roundTrip.mean))
 }
 
-// speed classifies how long a call took.
-func (s *server) speed(took, now time.Duration) speed {
+// speed classifies how long a call took, compared with the shortest recent one.
+func (s *server) speed(took time.Duration) speed {
 	s.node.mu.Lock()
 	defer s.node.mu.Unlock()
-	more := took - s.roundTrip.distance(now)
+	more := took - min(s.roundTrip.least, s.roundTrip.before)
 	switch slack := s.node.o.Deadline / 8; {
 	case more <= slack:
 		return speedQuick
