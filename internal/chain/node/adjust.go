@@ -61,7 +61,7 @@ func (n *Node) returned(checks []tidegate.Check) {
 
 // adjustLocal adjusts what was taken from the local store.
 func (n *Node) adjustLocal(ctx context.Context, r tidegate.Receipt, checks []tidegate.Check) error {
-	nodes := n.nodes()
+	nodes := n.nodesAt(r)
 	return n.adjustPart(ctx, r, checks, n.localPart(checks, nodes), nodes)
 }
 

@@ -144,6 +144,9 @@ func (n *Node) takeLocal(checks []tidegate.Check, p *part, copies int, nodes int
 		}
 	}
 	d.Receipt.Origin, d.Receipt.Instance = tidegate.OriginLocal, n.instance
+	if d.OK {
+		n.noteNodes(nodes, d.Receipt.At)
+	}
 	if d.OK && repaid {
 		n.addPartToBacklog(checks, p, d.Granted, nodes, now)
 	}

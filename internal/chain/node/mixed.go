@@ -51,7 +51,7 @@ func (s *side) copyOver(checks []tidegate.Check) {
 // putBack returns to the local store some of the copies that it granted: those numbered from, from+1
 // and so on up to to-1.
 func (n *Node) putBack(checks []tidegate.Check, taken tidegate.Receipt, from, to int64) {
-	p := n.localPart(checks, n.nodes())
+	p := n.localPart(checks, n.nodesAt(taken))
 	for i := range p.checks {
 		p.checks[i].Cost = -p.checks[i].Cost
 		if checks[p.from[i]].Over { // it was not charged

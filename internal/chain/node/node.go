@@ -60,7 +60,8 @@ type Node struct {
 	estimates chain.Estimates[estimate]
 	seen      *seen
 	sizes     share.Sizes
-	parts     sync.Pool // of *part
+	scales    atomic.Pointer[[]scale] // in order; see noteNodes
+	parts     sync.Pool               // of *part
 	count     counts
 
 	unaskable unasked

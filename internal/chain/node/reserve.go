@@ -16,7 +16,6 @@ type estimate struct {
 	taken  tidegate.Receipt
 	wait   int64 // ticks until the turn, if there is a single bucket
 	checks []tidegate.Check
-	nodes  int64 // by which their costs were scaled
 }
 
 // reserving is a call of the backend's Reserve.
@@ -100,12 +99,11 @@ func (n *Node) reserveLocally(checks []tidegate.Check, ttl time.Duration, err er
 	if !n.estimates.Room(now) {
 		return tidegate.Decision{Err: tidegate.ErrFull, Limit: first(checks), RetryAfter: denyRetry}, nil
 	}
-	nodes := n.nodes()
 	d, _, err := n.decideLocally(checks, 1, err, now, !errors.Is(err, chain.ErrNoReply) || errors.Is(err, ErrOpen))
 	if err != nil || !d.OK || d.Receipt.Origin != tidegate.OriginLocal {
 		return d, err
 	}
-	one := estimate{nodes: nodes}
+	var one estimate
 	buckets := 0
 	for i := range checks {
 		if c := checks[i]; c.Estimate && n.mode(c.Limit) == tidegate.FailLocal && !(c.Advisory && c.Over) {
@@ -164,13 +162,14 @@ func (n *Node) settleLocally(ctx context.Context, h tidegate.Handle, actual int6
 		return tidegate.ErrSettled
 	}
 	var errs error
+	nodes := n.nodesAt(one.taken)
 	for _, c := range one.checks {
 		estimated := c.Cost
 		p := new(part)
-		was := n.scaled(c, one.nodes)
-		pace, paced := n.repace(c, actual, one.nodes)
+		was := n.scaled(c, nodes)
+		pace, paced := n.repace(c, actual, nodes)
 		c.Cost = actual
-		is := n.scaled(c, one.nodes)
+		is := n.scaled(c, nodes)
 		taken := one.taken
 		if isBucket(c.Limit) {
 			taken.At += one.wait + was.Limit.Turn(min(is.Cost, was.Cost))
@@ -180,7 +179,7 @@ func (n *Node) settleLocally(ctx context.Context, h tidegate.Handle, actual int6
 		if paced {
 			p.addPace(pace, 0)
 		}
-		errs = errors.Join(errs, n.adjustPart(ctx, taken, []tidegate.Check{c}, p, one.nodes))
+		errs = errors.Join(errs, n.adjustPart(ctx, taken, []tidegate.Check{c}, p, nodes))
 	}
 	return errs
 }

@@ -81,6 +81,47 @@ func testChangeOfNodesRefillsNothing(t *testing.T) {
 	}
 }
 
+// What is given back after nodes have come or gone is what was taken, not more and not less.
+func TestReturnAfterAChangeOfNodes(t *testing.T) {
+	for _, a := range []tidegate.Algorithm{tidegate.TokenBucket, tidegate.FixedWindow, tidegate.SlidingLog, tidegate.SlidingWindow, tidegate.SubWindows} {
+		for _, change := range [][]int{{3}, {1, 4}, {4, 1}, {2, 5, 3, 1}, {1, 2, 1}} {
+			synctest.Test(t, func(t *testing.T) {
+				time.Sleep(5 * time.Minute) // not at the edge of a window
+				nodes := change[0]
+				g := newNode(&faulty{fault: broken}, forFew(Options{Instances: func() int { return nodes }}))
+				defer g.Close()
+				l := tidegate.MustLimit(tidegate.Spec{Name: "l", Events: 1000, Period: 24 * time.Hour, Algorithm: a})
+				taken := map[int64][]tidegate.Receipt{} // by how many nodes there were
+				var total, back int64
+				for _, nodes = range change {
+					for range 10 {
+						d, err := g.Take(t.Context(), []tidegate.Check{one(l)}, 1)
+						if err != nil || !d.OK {
+							t.Fatalf("%+v, %v", d, err)
+						}
+						taken[int64(nodes)] = append(taken[int64(nodes)], d.Receipt)
+						total += int64(nodes)
+						time.Sleep(time.Millisecond)
+					}
+				}
+				for was, receipts := range taken {
+					for _, r := range receipts[:5] {
+						c := one(l)
+						c.Cost = -1
+						if err := g.Adjust(t.Context(), r, []tidegate.Check{c}); err != nil {
+							t.Error(err)
+						}
+						back += was
+					}
+				}
+				if used, err := g.localUse(l, "k"); err != nil || used != total-back {
+					t.Errorf("%s, nodes %v: %d used after %d of %d were given back, %v", a, change, used, back, total, err)
+				}
+			})
+		}
+	}
+}
+
 // A share of less than one request is one request at first, and then paid for: whatever the
 // algorithm, the fleet has the rate of the limit and one request per node, not one per node in
 // every window.
