@@ -18,11 +18,25 @@ import (
 // Stores need not know about it, and nobody is held longer than by the stricter of the two
 // counters.
 type predecessor struct {
-	limit *tidegate.Limit // as it was
+	limit *tidegate.Limit             // as it was
+	tiers map[numbers]*tidegate.Limit // as it was for tiers and branches, by the numbers that each has now, if not limit
 	until time.Time
 
 	mu     sync.Mutex                                          // held while stands is replaced
 	stands atomic.Pointer[map[*tidegate.Limit]*tidegate.Limit] // see standIn; maps are replaced, never changed
+}
+
+// numbers tell the limits of one counter apart: those of a rule, its tiers and its branches.
+type numbers struct{ events, capacity int64 }
+
+func numbersOf(l *tidegate.Limit) numbers { return numbers{l.Events, l.Capacity()} }
+
+// replacedBy returns the limit that successor took the place of.
+func (p *predecessor) replacedBy(successor *tidegate.Limit) *tidegate.Limit {
+	if was := p.tiers[numbersOf(successor)]; was != nil {
+		return was
+	}
+	return p.limit
 }
 
 // maxStandIns bounds the stand-ins of one predecessor, since limits can be made from what callers
@@ -45,7 +59,7 @@ func (p *predecessor) standIn(successor, ceiling *tidegate.Limit) *tidegate.Limi
 	if before := p.stands.Load(); before != nil && len(*before) < maxStandIns {
 		maps.Copy(after, *before)
 	}
-	made := standIn(p.limit, successor, ceiling)
+	made := standIn(p.replacedBy(successor), successor, ceiling)
 	after[successor] = made
 	p.stands.Store(&after)
 	return made
@@ -189,17 +203,34 @@ type predecessors struct {
 // often within the memory of the counters, the older ones are dropped.
 const maxPredecessors = 8
 
-// add attaches p to the limit with that identity, unless both use the same counter.
+// attach attaches was, which counts until then, to the limit that has taken its place, unless both use the same counter.
+func (ps *predecessors) attach(successor, was *tidegate.Limit, until time.Time) {
+	ps.add(successor.Identity(), &predecessor{limit: was, tiers: map[numbers]*tidegate.Limit{numbersOf(successor): was}, until: until})
+}
+
+// join makes p, which is not in force yet, also what other is, which uses the same counter: as the one that counts for longer was.
+func (p *predecessor) join(other *predecessor) {
+	later, same := p.until.Before(other.until), p.until.Equal(other.until)
+	if later {
+		p.limit, p.until = other.limit, other.until
+	}
+	for n, was := range other.tiers {
+		// Of two tiers that have become one, neither is to be refilled.
+		if had := p.tiers[n]; had == nil || later || same && was.Capacity() < had.Capacity() {
+			p.tiers[n] = was
+		}
+	}
+}
+
+// add attaches p to the limits with that identity, unless both use the same counter.
 func (ps *predecessors) add(identity string, p *predecessor) {
 	if p.limit.Identity() == identity {
 		return
 	}
 	all := ps.of[identity]
-	for i, had := range all {
+	for _, had := range all {
 		if had.limit.Identity() == p.limit.Identity() {
-			if had.until.Before(p.until) {
-				all[i] = p
-			}
+			had.join(p)
 			return
 		}
 	}
@@ -242,7 +273,7 @@ func (st *state) appendPredecessors(dst []tidegate.Check, first, leave int) []ti
 				ceiling = is.Limit
 			}
 			stand.Limit = p.standIn(stand.Limit, ceiling)
-			if stand.Floor > 0 { // the same share, of another capacity
+			if marks := stand.Advisory && isNominal(dst[i].Limit); !marks {
 				stand.Floor = rulefile.Leave(stand.Limit.Capacity(), leave)
 			}
 			switch {

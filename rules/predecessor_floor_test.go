@@ -6,7 +6,7 @@ import "testing"
 // those for whom it is set aside have it.
 func TestPredecessorSetsAsideTheSameShare(t *testing.T) {
 	for _, algorithm := range []string{"token_bucket", "sliding_log", "sub_windows", "fixed_window", "sliding_window"} {
-		for _, new := range []string{"20/2m", "10/minute", "5/30s", "2/12s"} {
+		for _, new := range []string{"20/2m", "10/minute", "5/30s", "2/12s", "1/6s"} {
 			with := func(limits string) string {
 				return "classes: [{ name: high, match: /high }, { name: rest }]\n" + rulesOf("limits: "+limits+", set_aside: { high: 50% }")
 			}

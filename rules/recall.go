@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"tidegate.dev/tidegate"
 )
 
 // remembered is the data that [Live.Remember] returns.
@@ -13,11 +15,43 @@ type remembered struct {
 	Before []rememberedPredecessor `json:"before,omitempty"`
 }
 
-// rememberedPredecessor is a predecessor of the limit with the identity Of.
+// rememberedPredecessor is a predecessor of the limits with the identity Of.
 type rememberedPredecessor struct {
-	Of      string    `json:"of"`
-	Counter counter   `json:"counter"`
-	Until   time.Time `json:"until"`
+	Of      string        `json:"of"`
+	Counter counter       `json:"counter"`
+	Tiers   []rememberedTier `json:"tiers,omitempty"` // those of which it was another limit
+	Until   time.Time     `json:"until"`
+}
+
+// rememberedTier is what a predecessor was for the limit that has these numbers now.
+type rememberedTier struct {
+	Events   int64   `json:"events"`
+	Capacity int64   `json:"capacity"`
+	Counter  counter `json:"counter"`
+}
+
+func (p *predecessor) remembered(of string) rememberedPredecessor {
+	b := rememberedPredecessor{Of: of, Counter: counter{limit: p.limit}, Until: p.until}
+	for n, was := range p.tiers {
+		if was != p.limit {
+			b.Tiers = append(b.Tiers, rememberedTier{n.events, n.capacity, counter{limit: was}})
+		}
+	}
+	return b
+}
+
+// predecessor returns nil if b names no limit.
+func (b *rememberedPredecessor) predecessor() *predecessor {
+	if b.Counter.limit == nil {
+		return nil
+	}
+	p := &predecessor{limit: b.Counter.limit, until: b.Until, tiers: make(map[numbers]*tidegate.Limit)}
+	for _, t := range b.Tiers {
+		if was := t.Counter.limit; was != nil && was.Identity() == p.limit.Identity() {
+			p.tiers[numbers{t.Events, t.Capacity}] = was
+		}
+	}
+	return p
 }
 
 // maxRemembered bounds the counters that Remember records, and maxRememberedBytes the data that Recall
@@ -49,7 +83,7 @@ func (l *Live) Remember() ([]byte, error) {
 	if f.before != nil {
 		for identity, all := range f.before.of {
 			for _, p := range all {
-				m.Before = append(m.Before, rememberedPredecessor{identity, counter{limit: p.limit}, p.until})
+				m.Before = append(m.Before, p.remembered(identity))
 			}
 		}
 	}
@@ -69,8 +103,8 @@ func (l *Live) Recall(data []byte) ([]Change, error) {
 	}
 	var had predecessors
 	for _, b := range m.Before {
-		if b.Counter.limit != nil {
-			had.add(b.Of, &predecessor{limit: b.Counter.limit, until: b.Until})
+		if p := b.predecessor(); p != nil {
+			had.add(b.Of, p)
 		}
 	}
 	l.mu.Lock()

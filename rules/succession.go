@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"tidegate.dev/tidegate"
 )
 
 // succession finds, for the limits of new rules, the earlier limits that they replace.
@@ -148,8 +150,9 @@ func (s *succession) attach(r *account, o, c *counter, ends lives) {
 		return
 	}
 	if o.limit.Identity() == c.limit.Identity() && o.anchored == c.anchored { // it continues
-		for _, l := range c.each() {
-			s.inherit(l.Identity(), l.Identity())
+		was := o.each()
+		for i, l := range c.each() {
+			s.inherit(l, was[i])
 		}
 		return
 	}
@@ -160,19 +163,19 @@ func (s *succession) attach(r *account, o, c *counter, ends lives) {
 		if o.anchored {
 			was = o.each()[i]
 		}
-		s.inherit(l.Identity(), was.Identity())
-		s.before.add(l.Identity(), &predecessor{limit: was, until: s.now.Add(lasts)})
+		s.inherit(l, was)
+		s.before.attach(l, was, s.now.Add(lasts))
 	}
 }
 
-// inherit attaches the predecessors of the identity from that still count.
-func (s *succession) inherit(identity, from string) {
+// inherit attaches the predecessors of was that still count to the limit that has taken its place.
+func (s *succession) inherit(successor, was *tidegate.Limit) {
 	if s.had == nil {
 		return
 	}
-	for _, p := range s.had.of[from] {
+	for _, p := range s.had.of[was.Identity()] {
 		if s.now.Before(p.until) {
-			s.before.add(identity, p)
+			s.before.attach(successor, p.replacedBy(was), p.until)
 		}
 	}
 }
