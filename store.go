@@ -89,8 +89,9 @@ type Reserver interface {
 	// Settle replaces the estimates by actual, returning or charging the
 	// difference, and forgets the record in the same step. It uses only what the text
 	// of r has; see [Receipt.MarshalText]. It returns ErrSettled when there is no such
-	// record: it was settled before, or has expired and stays charged. It returns
-	// ErrElsewhere when another process has the counters.
+	// record: it was settled before, or has expired and stays charged. Of several calls at
+	// the same time, only one returns nil. It returns ErrElsewhere when another process has
+	// the counters.
 	Settle(ctx context.Context, r Receipt, actual int64) error
 }
 

@@ -206,7 +206,7 @@ func (s *Store) settle(ctx context.Context, id string, actual int64) error {
 	case err != nil:
 		return err
 	case done && len(elsewhere) == 0:
-		s.settleFormer(ctx, id, former)
+		forgetMarks(ctx, s.settleFormer(ctx, id, former))
 		return nil
 	case !done && len(elsewhere) == 0:
 		return tidegate.ErrSettled

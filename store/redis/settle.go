@@ -28,7 +28,7 @@ import (
 //
 // A caller that finds a record that is being settled continues with the amount in it. So
 // each step can fail, or its answer be lost, and Settle can be called again until all is
-// done; every change is made once.
+// done; every change is made once. Whoever deletes the record has settled it.
 
 const (
 	// settleLife is how long a record that is being settled is kept for a caller that
@@ -202,13 +202,10 @@ func (rec *record) hasFormer(c *charge) bool {
 	})
 }
 
-// settleFormer makes changes at former owners. What fails there is left out.
-func (s *Store) settleFormer(ctx context.Context, id string, changes []change) {
-	if len(changes) == 0 {
-		return
-	}
+// settleFormer makes changes at former owners, and returns the marks that it has left there. What fails is
+// left out.
+func (s *Store) settleFormer(ctx context.Context, id string, changes []change) (marks []recordAction) {
 	var all sync.WaitGroup
-	var marks []recordAction
 	for where, some := range byPlace(changes) {
 		mark := recordAction{key: s.markKey(id, where.tag), act: settleOnce, at: s.whereOf(&some[0])}
 		if mark.at.leftOut() {
@@ -222,11 +219,12 @@ func (s *Store) settleFormer(ctx context.Context, id string, changes []change) {
 		})
 	}
 	all.Wait()
-	forgetMarks(ctx, marks)
+	return marks
 }
 
-// settleApart continues with a record that is being settled. At the end it returns
-// ErrSettled if the amount of the record is not actual.
+// settleApart continues with a record that is being settled. Of several callers at once, the one that
+// deletes the record returns nil, and the others ErrSettled: what a caller does next is done once. A caller
+// with another amount than the record has leaves the record to the one that began with it.
 func (s *Store) settleApart(ctx context.Context, at *endpoint, id string, rec *record, actual int64) error {
 	_, elsewhere, former, err := s.settlement(rec, at, id, rec.actual)
 	if err != nil {
@@ -247,14 +245,18 @@ func (s *Store) settleApart(ctx context.Context, at *endpoint, id string, rec *r
 			return err
 		}
 	}
-	s.settleFormer(ctx, id, former)
-	if err := at.delete(ctx, s.recordKey(id)); err != nil {
-		return err
-	}
-	forgetMarks(ctx, marks)
+	marks = append(marks, s.settleFormer(ctx, id, former)...)
 	if rec.actual != actual {
 		return tidegate.ErrSettled
 	}
+	deleted, err := at.delete(ctx, s.recordKey(id))
+	if err != nil {
+		return err
+	}
+	if !deleted {
+		return tidegate.ErrSettled
+	}
+	forgetMarks(ctx, marks)
 	return nil
 }
 
@@ -264,16 +266,21 @@ func (s *Store) markKey(id, tag string) string {
 	return s.prefix + ":settled:" + secret + "{" + tag + "}"
 }
 
-func (e *endpoint) delete(ctx context.Context, key string) error {
+// delete deletes a key, and reports whether it was there.
+func (e *endpoint) delete(ctx context.Context, key string) (deleted bool, err error) {
 	client, err := e.client.get(ctx)
-	if err == nil {
-		err = client.Do(ctx, client.B().Del().Key(key).Build()).Error()
+	if err != nil {
+		return false, e.failed(err)
 	}
-	return e.failed(err)
+	n, err := client.Do(ctx, client.B().Del().Key(key).Build()).AsInt64()
+	return n > 0, e.failed(err)
 }
 
 // forgetMarks makes marks expire soon. It need not succeed: they expire later anyway.
 func forgetMarks(ctx context.Context, marks []recordAction) {
+	if len(marks) == 0 {
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), returnTimeout)
 	go func() {
 		defer cancel()

@@ -98,25 +98,26 @@ func breakOff(t *testing.T, s *Store, r *rand.Rand, id string, actual int64) {
 		}
 	}
 	if all && r.IntN(2) == 0 {
-		if err := at.delete(ctx, s.recordKey(id)); err != nil {
+		if _, err := at.delete(ctx, s.recordKey(id)); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
-// Two that settle one record at the same time, or with different amounts, agree on the
-// amount that was first.
-func TestSettleTwiceAtOnceOverSlots(t *testing.T) {
+// Several that settle one record at the same time, with one amount or with different ones, agree on the
+// amount that was first, and one of them is told that it has settled the record.
+func TestSettleAtOnceOverSlots(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, clusterOf(testdep.RedisCluster(t, 3, 0)))
-	for i := range 20 {
+	for i := range 60 {
 		checks, id := reserveThree(t, s, fmt.Sprint("twice", i), tidegate.FixedWindow, 50)
-		errs := make(chan error, 2)
-		for _, actual := range []int64{10, 80} {
+		amounts := [][]int64{{10, 80}, {10, 10}, {80, 80, 80, 80, 80, 80}}[i%3]
+		errs := make(chan error, len(amounts))
+		for _, actual := range amounts {
 			go func() { errs <- s.Settle(context.Background(), id, actual) }()
 		}
 		settled := 0
-		for range 2 {
+		for range amounts {
 			switch err := <-errs; err {
 			case nil:
 				settled++
@@ -127,7 +128,7 @@ func TestSettleTwiceAtOnceOverSlots(t *testing.T) {
 		}
 		used := checks[0].Limit.Events - left(t, s, checks[0])
 		if settled != 1 || used != 10 && used != 80 {
-			t.Errorf("%d of two were told that they settled, and %d are used", settled, used)
+			t.Errorf("%d of %d were told that they settled, and %d are used", settled, len(amounts), used)
 		}
 		wantUsed(t, s, checks, used)
 	}
