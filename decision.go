@@ -37,8 +37,8 @@ type Decision struct {
 	Waited time.Duration
 	// Receipt says which charge this is about, and who decided.
 	Receipt Receipt
-	// Err says why the store could not answer. The fail mode has then decided
-	// whether it is OK; see [Limiter.OnStoreFailure].
+	// Err says why the store could not answer. The fail mode has then decided whether it is
+	// OK, see [Limiter.OnStoreFailure]; or it is refused because the caller has left.
 	Err error
 }
 
