@@ -98,8 +98,8 @@ func (l *Limiter) Allow(ctx context.Context, key string) (d Decision) {
 
 // AllowN decides now whether key may spend n, and charges it if so; n of 0 or
 // less peeks. It always answers: when the store cannot, the fail mode decides and
-// Decision.Err says why. A caller that has left, since ctx was cancelled before the store
-// answered, is refused.
+// Decision.Err says why. A caller that has left is refused: ctx was cancelled before the
+// store answered or, if that is a [LocalFallback], its deadline has passed.
 func (l *Limiter) AllowN(ctx context.Context, key string, n int64) (d Decision) {
 	l.take(ctx, &d, key, max(n, 0), 0)
 	return d

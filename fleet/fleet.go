@@ -72,7 +72,8 @@ type Options struct {
 	PasswordFile string
 	// Deadline bounds how long a decision takes; 0 means DefaultDeadline. In a burst, a
 	// decision that is only queued behind others may wait up to half a second more, unless
-	// Redis is silent for as long as the deadline.
+	// Redis is silent for as long as the deadline. For sooner decisions set this, not a deadline
+	// of the context: a caller whose context has ended has left, and is refused.
 	Deadline time.Duration
 	// OnStoreFailure decides when Redis does not, for limits whose Terms name no mode;
 	// tidegate.FailDefault, the zero value, means tidegate.FailLocal. Limits of a rule file have their
