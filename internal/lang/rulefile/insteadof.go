@@ -16,7 +16,9 @@ func (d *decoder) checkInsteadOf() {
 	byName := make(map[string]*Rule)
 	var names []string
 	for _, r := range d.file.Rules {
-		byName[r.Name.Text] = r
+		if byName[r.Name.Text] == nil { // two of one name have been reported
+			byName[r.Name.Text] = r
+		}
 		names = append(names, r.Name.Text)
 	}
 	for _, r := range d.file.Rules {
