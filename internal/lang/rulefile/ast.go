@@ -135,7 +135,7 @@ const (
 )
 
 // Test is one of the values that a condition accepts. An address is also a network: for identities
-// that are addresses, and for lists, which are used with both kinds. For any other identity, Text
+// that may be the client's address, and for lists, which are used with both kinds. For any other identity, Text
 // is compared.
 type Test struct {
 	Kind   TestKind
