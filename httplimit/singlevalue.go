@@ -41,12 +41,31 @@ func header(r *http.Request, name string) string {
 	}
 	var s singleValue
 	for _, line := range r.Header[name] {
-		s.add(textproto.TrimString(line)) // HTTP/2 lets spaces in, and what is sent on has none
+		line = textproto.TrimString(line) // HTTP/2 lets spaces in, and what is sent on has none
+		if name == "Authorization" {
+			line = credentials(line)
+		}
+		s.add(line)
 	}
 	if strings.IndexByte(name, '-') >= 0 {
 		s.addCGINames(r.Header, name)
 	}
 	return s.text()
+}
+
+// credentials returns the value of Authorization in one spelling: servers take the name of a scheme
+// in any case, and any spaces after it.
+func credentials(v string) string {
+	end := strings.IndexAny(v, " \t")
+	if end < 0 {
+		return v
+	}
+	for _, scheme := range [...]string{"Bearer", "Basic"} {
+		if strings.EqualFold(v[:end], scheme) {
+			return scheme + " " + strings.TrimLeft(v[end:], " \t")
+		}
+	}
+	return v
 }
 
 // addCGINames adds the lines of other names that are the same in CGI, where a dash becomes an

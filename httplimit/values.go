@@ -62,10 +62,12 @@ func (v *values) find(name string) string {
 // basicUser returns the user name of basic authentication; "" without an Authorization header, or
 // with several.
 func basicUser(r *http.Request) string {
-	if header(r, "Authorization") == "" {
+	auth := header(r, "Authorization")
+	if auth == "" {
 		return ""
 	}
-	user, _, _ := r.BasicAuth()
+	only := http.Request{Header: http.Header{"Authorization": {auth}}}
+	user, _, _ := only.BasicAuth()
 	return user
 }
 
