@@ -58,6 +58,39 @@ func TestOverload(t *testing.T) {
 	}
 }
 
+// Requests that cost more than one event exceed the limit by no more than the bound, in which one request for each
+// instance is so many events.
+func TestOverloadByCosts(t *testing.T) {
+	const perSecond, latency = 3000, time.Millisecond
+	for i, a := range algorithms {
+		for j, n := range []int{1, 2, 3, 8, 20} {
+			for k, cost := range []int64{3, 60, 130, 700} {
+				if raceEnabled && (i+j+k)%4 != 0 {
+					continue // it takes its time
+				}
+				synctest.Test(t, func(t *testing.T) {
+					f := newFleet(t, n, latency, nil)
+					defer f.close()
+					l := limitOf(a, 2000, 2*time.Second)
+					paced(perSecond/float64(cost), 5*time.Second, rand.New(rand.NewPCG(uint64(n), 5)), func(i int) {
+						d, err := f.nodes[i%n].Take(t.Context(), []tidegate.Check{{Key: "one", Limit: l, Cost: cost}}, 1)
+						if err != nil {
+							t.Error(err)
+						}
+						for range cost {
+							f.note(d.OK)
+						}
+					})
+					worst, most := over(l, f.admitted), bound(n, perSecond, latency)+float64(int64(n)*(cost-1))
+					if worst > most {
+						t.Errorf("%s, %d instances, cost %d: over by %.0f, want at most %.0f", a, n, cost, worst, most)
+					}
+				})
+			}
+		}
+	}
+}
+
 // At nine tenths of the limit nobody is refused, on all instances alike or on one alone.
 func TestBelowTheLimit(t *testing.T) {
 	for i, a := range algorithms {
