@@ -17,10 +17,10 @@ type remembered struct {
 
 // rememberedPredecessor is a predecessor of the limits with the identity Of.
 type rememberedPredecessor struct {
-	Of      string        `json:"of"`
-	Counter counter       `json:"counter"`
+	Of      string           `json:"of"`
+	Counter counter          `json:"counter"`
 	Tiers   []rememberedTier `json:"tiers,omitempty"` // those of which it was another limit
-	Until   time.Time     `json:"until"`
+	Until   time.Time        `json:"until"`
 }
 
 // rememberedTier is what a predecessor was for the limit that has these numbers now.
