@@ -32,17 +32,17 @@ func (r *Region) cutOff(l *tidegate.Limit) bool {
 	return r != nil && l.Terms != nil && l.Terms.Handling.OnPartition == tidegate.PartitionShare && r.CutOff()
 }
 
-// share returns how many events this region has of a limit in the window that begins at start. The
-// shares of all regions add up to the limit; which regions get the remainder changes from period to
-// period.
-func (r *Region) share(l *tidegate.Limit, start int64) int64 {
+// share returns how many of some events of a limit this region has in the window that begins at start.
+// The shares of all regions add up to these events; which regions get the remainder changes from
+// period to period.
+func (r *Region) share(events int64, l *tidegate.Limit, start int64) int64 {
 	turn := l.Period.Microseconds()
 	if l.Algorithm == tidegate.Quota {
 		turn = (24 * time.Hour).Microseconds()
 	}
 	of := int64(r.Of)
 	at := int64(r.Rank) + start/turn%of
-	return (at+1)*l.Events/of - at*l.Events/of
+	return (at+1)*events/of - at*events/of
 }
 
 // reserveLocked holds back the shares of other regions, anew in each window, while this region is cut
@@ -65,15 +65,15 @@ func (s *Store) recountLocked(c *counter, us int64) {
 	if s.o.Region.cutOff(c.limit) {
 		w := c.windowAtLocked(c.limit, us)
 		c.reserved = max(w.start, 1)
-		if extra := c.limit.Events - s.o.Region.share(c.limit, w.start) - c.abroadLocked(w, us); extra > 0 {
+		if extra := c.limit.Events - s.o.Region.share(c.limit.Events, c.limit, w.start) - c.abroadLocked(w, us); extra > 0 {
 			known = addTo(known, w.start, extra)
 		}
 	}
 	_ = s.local.Recount(c.name.key, c.limit, known) // of a limit that was asked about before
 }
 
-// ofRegionLocked returns checks with their floors reduced in proportion where this region is held to its
-// share of a limit.
+// ofRegionLocked returns checks with other floors where this region is held to its share of a limit: above
+// the floor is its share of what is above the floor of the whole limit.
 func (s *Store) ofRegionLocked(checks []tidegate.Check, counters []*counter) []tidegate.Check {
 	asked := checks
 	for i, c := range counters {
@@ -84,8 +84,9 @@ func (s *Store) ofRegionLocked(checks []tidegate.Check, counters []*counter) []t
 		if &asked[0] == &checks[0] {
 			asked = slices.Clone(checks) // they are the caller's
 		}
-		share := s.o.Region.share(check.Limit, c.windowAtLocked(check.Limit, s.clock.now().UnixMicro()).start)
-		asked[i].Floor = int64(float64(check.Floor) * float64(share) / float64(check.Limit.Events))
+		start, events := c.windowAtLocked(check.Limit, s.clock.now().UnixMicro()).start, check.Limit.Events
+		own, above := s.o.Region.share(events, check.Limit, start), s.o.Region.share(max(events-check.Floor, 0), check.Limit, start)
+		asked[i].Floor = max(own-above, 0)
 	}
 	return asked
 }

@@ -285,3 +285,42 @@ func TestRegionsPartlyCutOff(t *testing.T) {
 	f("one does not hear", []int{1, 2}, func(_, to int) bool { return to == 0 })
 	f("two do not hear each other", []int{0}, func(from, to int) bool { return from+to == 3 })
 }
+
+// In regions that are cut off, requests that have to leave some of the limit to others leave all of it together, and
+// these then get it.
+func TestClassesOfRegionsCutOff(t *testing.T) {
+	random := rand.New(rand.NewPCG(6, 6))
+	for n := range 400 {
+		synctest.Test(t, func(t *testing.T) {
+			time.Sleep(time.Duration(random.Int64N(int64(48 * time.Hour)))) // the remainder goes to other regions
+			regions := 2 + n%4
+			events := 1 + random.Int64N([]int64{5, 20, 1000}[random.IntN(3)])
+			floor := random.Int64N(events + 1)
+			l := regionalLimit(algorithms[n%len(algorithms)], events, 24*time.Hour, tidegate.PartitionShare)
+			var all []*Store
+			for rank := range regions {
+				s := New(chain.Adapt(memory.New()), Options{Region: &Region{Number: int64(rank + 1), Of: regions, Rank: rank, CutOff: func() bool { return true }}})
+				defer s.Close()
+				all = append(all, s)
+			}
+			admitted := func(floor int64) (sum int64) {
+				for _, s := range all {
+					for ; ; sum++ {
+						d, err := s.Take(t.Context(), []tidegate.Check{{Key: "k", Limit: l, Cost: 1, Floor: floor}}, 1)
+						if err != nil {
+							t.Fatal(err)
+						}
+						if !d.OK {
+							break
+						}
+					}
+				}
+				return sum
+			}
+			low := admitted(floor)
+			if rest := admitted(0); low > events-floor || low < events-floor-int64(regions) || low+rest != events {
+				t.Errorf("%s in %d regions: %d admitted of those that leave %d, and then %d", l, regions, low, floor, rest)
+			}
+		})
+	}
+}
