@@ -21,3 +21,15 @@ func TestThousandEdits(t *testing.T) {
 		return []tidegate.Store{s, s}
 	})
 }
+
+// The same of everything that a rule says about its limits.
+func TestThousandWideEdits(t *testing.T) {
+	most := 1000
+	if rules.RaceEnabled { // which only takes time where one goroutine asks
+		most = 150
+	}
+	edits.RunWide(t, most, func(_ *testing.T, now func() time.Time) []tidegate.Store {
+		s := memory.Open(memory.Config{Now: now})
+		return []tidegate.Store{s, s}
+	})
+}

@@ -20,3 +20,14 @@ func TestThousandEdits(t *testing.T) {
 		return []tidegate.Store{s, beside(t, s, c)}
 	})
 }
+
+// The same of everything that a rule says about its limits.
+func TestThousandWideEdits(t *testing.T) {
+	t.Parallel()
+	server := testdep.Redis(t)
+	edits.RunWide(t, testdep.Longer(200, 1000), func(t *testing.T, now func() time.Time) []tidegate.Store {
+		c := Config{Addrs: []string{server.Socket}, pretend: now}
+		s := openTest(t, c)
+		return []tidegate.Store{s, beside(t, s, c)}
+	})
+}
