@@ -47,7 +47,7 @@ var path = codec[string]{
 	write: func(v string) string { return v },
 }
 
-// keySet is the name of a file, or a URL that keys can be fetched from.
+// keySet is the name of a file, or a URL that keys can be fetched from, whose query is not shown.
 var keySet = codec[string]{
 	read: func(w rawValue) (string, mistake) {
 		if !jwt.IsURL(w.text) {
@@ -58,7 +58,12 @@ var keySet = codec[string]{
 		}
 		return w.text, mistake{}
 	},
-	write: func(v string) string { return v },
+	write: func(v string) string {
+		if jwt.IsURL(v) {
+			return starURL(v)
+		}
+		return v
+	},
 }
 
 // keyPlace is where a request has its API key.

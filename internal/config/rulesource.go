@@ -76,12 +76,19 @@ var ruleSource = codec[string]{
 				v += "#" + name
 			}
 		case ok:
-			if at, query, asks := strings.Cut(v, "?"); asks {
-				v = at + "?" + starQuery(query, []string{"ref", "branch", "version"})
-			}
+			return starURL(v, "ref", "branch", "version")
 		}
 		return v
 	},
+}
+
+// starURL stars out the query of a URL, which may have a token, except for the parameters shown.
+func starURL(v string, shown ...string) string {
+	at, query, asks := strings.Cut(v, "?")
+	if !asks {
+		return v
+	}
+	return at + "?" + starQuery(query, shown)
 }
 
 // hostsOf returns the hosts of a URL; rest is what follows "://".

@@ -19,3 +19,16 @@ func TestURLsWithoutSecrets(t *testing.T) {
 	f("redis-sentinel://a/m?sentinel%5Fpassword=secret", "redis-sentinel://a/m?sentinel%5Fpassword=***")
 	f("", "")
 }
+
+// A URL of keys may have a token in its query, which `tidegate config` does not show.
+func TestShownKeySet(t *testing.T) {
+	f := func(value, want string) {
+		t.Helper()
+		if got := keySet.write(value); got != want {
+			t.Errorf("%s is shown as %s, want %s", value, got, want)
+		}
+	}
+	f("https://a.example/jwks.json", "https://a.example/jwks.json")
+	f("https://a.example/jwks.json?token=secret&x=y", "https://a.example/jwks.json?token=***&x=***")
+	f("/etc/tidegate/jwks?.json", "/etc/tidegate/jwks?.json")
+}
