@@ -105,7 +105,7 @@ type masters struct {
 }
 
 // openCluster opens instances that share a cluster, and returns the master that had the only
-// roll before there were several.
+// list before there were several.
 func (m *masters) openCluster() (dead *testdep.RedisServer, name string) {
 	servers := testdep.RedisCluster(m.TB, 3, 0, "--cluster-require-full-coverage", "no")
 	var addrs []string

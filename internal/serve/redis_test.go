@@ -182,7 +182,7 @@ func testRedisUpgrade(t *testing.T, bin string) {
 	s := w.serveRedis("redis://"+server.Addr, patientStore)
 	gateway, _ := s.ready()
 	w.spend(gateway, "acme")
-	w.until("it is in the roll", func() bool { return server.Do("ZCARD", "tg:nodes") == "1" })
+	w.until("it is in the list", func() bool { return server.Do("ZCARD", "tg:nodes") == "1" })
 	first := server.Do("ZRANGE", "tg:nodes", "0", "-1")
 	s.signal(syscall.SIGUSR2)
 	s.await(2, "serving")
@@ -190,7 +190,7 @@ func testRedisUpgrade(t *testing.T, bin string) {
 		t.Errorf("the predecessor exits with %d", code)
 	}
 	w.exhausted(gateway, "acme")
-	w.until("the successor is alone in the roll", func() bool {
+	w.until("the successor is alone in the list", func() bool {
 		now := server.Do("ZRANGE", "tg:nodes", "0", "-1")
 		return now != "" && now != first && !strings.Contains(now, "\n")
 	})
@@ -202,7 +202,7 @@ func testRedisUpgrade(t *testing.T, bin string) {
 	if err := successor.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	w.until("nobody is in the roll", func() bool { return server.Do("ZCARD", "tg:nodes") == "0" })
+	w.until("nobody is in the list", func() bool { return server.Do("ZCARD", "tg:nodes") == "0" })
 }
 
 // The rules say how many instances there are, and a reload is enough to say otherwise.

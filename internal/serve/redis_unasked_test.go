@@ -96,7 +96,7 @@ func TestConnectionOfTheWrongKind(t *testing.T) {
 	w.until("the log says so", func() bool { return strings.Contains(s.logText(), "if it does not speak TLS, use redis://") })
 }
 
-// TestHeartbeatsAreForbidden is about the roll of instances alone: requests go on.
+// TestHeartbeatsAreForbidden is about the list of instances alone: requests go on.
 func TestHeartbeatsAreForbidden(t *testing.T) {
 	server := testdep.Redis(t)
 	server.Do("ACL", "SETUSER", "tidegate", "on", ">secret", "~*", "+@all", "-zadd")

@@ -44,7 +44,7 @@ func testBeats(t *testing.T, a, b *Store) {
 		t.Error("a beat was taken that is over before it is counted")
 	}
 	for k := range a.Keys(ctx, "") {
-		t.Errorf("the roll is taken for a counter: %+v", k)
+		t.Errorf("the list of nodes is taken for a counter: %+v", k)
 	}
 }
 
@@ -100,7 +100,7 @@ func TestBeats(t *testing.T) {
 	testdep.Undisturbed(t, 100*time.Millisecond, func(t testing.TB) {
 		mustBeat(t, a, "ann", 20*time.Millisecond, 1)
 		if ttl := server.Do("TTL", a.nodeSet()); ttl != "1" && ttl != "2" {
-			t.Errorf("the roll lives for %s s", ttl)
+			t.Errorf("the list of nodes lives for %s s", ttl)
 		}
 	})
 }
@@ -161,7 +161,7 @@ func TestNodesOfEveryMaster(t *testing.T) {
 				return beat(ctx, s, id, time.Minute)
 			}
 			for _, s := range []*Store{a, b} {
-				wait(t, "it knows all rolls", func() bool {
+				wait(t, "it knows all lists", func() bool {
 					_, _ = register(s, "x")
 					return len(s.nodeSets()) == 3
 				})

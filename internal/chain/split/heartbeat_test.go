@@ -12,7 +12,7 @@ import (
 	"tidegate.dev/tidegate/internal/chain/registry"
 )
 
-// paper is a roll in memory: Redis does not live in virtual time.
+// paper is a list in memory: Redis does not live in virtual time.
 type paper struct {
 	mu    sync.Mutex
 	until map[string]time.Time

@@ -131,7 +131,7 @@ var table = append(apart(wire), []rule{
 	{
 		from: []string{"./internal/chain/registry/..."},
 		not:  []string{"./...", "!./internal/chain/registry/...", "!./internal/chain", "module"},
-		why:  "it counts who is there, whatever they share and wherever the roll is",
+		why:  "it counts who is there, whatever they share and wherever the list is",
 	},
 	{
 		from: []string{"./internal/chain/node/..."},

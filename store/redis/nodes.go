@@ -39,7 +39,7 @@ const (
 )
 
 var (
-	rollScript  = sync.OnceValue(func() *script { return newScript("roll") })
+	nodesScript = sync.OnceValue(func() *script { return newScript("nodes") })
 	aboutScript = sync.OnceValue(func() *script { return newScript("about") })
 )
 
@@ -116,7 +116,7 @@ func (s *Store) awaitTopology(ctx context.Context) {
 
 // entriesAt lists the nodes in one set.
 func (s *Store) entriesAt(ctx context.Context, set nodeSet) ([]chain.Entry, error) {
-	text, err := s.runText(ctx, set.at, rollScript(), []string{set.key}, strconv.Itoa(maxListed), strconv.Itoa(maxNodeName))
+	text, err := s.runText(ctx, set.at, nodesScript(), []string{set.key}, strconv.Itoa(maxListed), strconv.Itoa(maxNodeName))
 	if err != nil {
 		return nil, err
 	}
