@@ -221,9 +221,10 @@ func (d dialError) Unwrap() error { return d.error }
 // what came.
 func cutOff(err error) bool {
 	var dial dialError
+	var hello rediswire.Unwelcome
 	var op *net.OpError
 	var v *rediswire.Violation
-	return !errors.As(err, &dial) && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, errInvalidReply) ||
+	return !errors.As(err, &dial) && !errors.As(err, &hello) && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, errInvalidReply) ||
 		errors.As(err, &v) || errors.As(err, &op))
 }
 

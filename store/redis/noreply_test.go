@@ -2,6 +2,7 @@ package redis
 
 import (
 	"errors"
+	"net"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -52,8 +53,22 @@ func TestErrorsOfCallsThatWereSent(t *testing.T) {
 	f("an error of the server", "-OOM command not allowed when used memory > 'maxmemory'.\r\n", false)
 	f("a loading server", "-LOADING Redis is loading the dataset in memory\r\n", false)
 
-	s := openTest(t, Config{Addrs: []string{"127.0.0.1:1"}})
-	if _, err := s.Take(t.Context(), check, 1); err == nil || errors.Is(err, chain.ErrNoReply) {
-		t.Errorf("nobody listens: %v; want one of a call that was not sent", err)
+	closing, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closing.Close()
+	go func() {
+		for conn, err := closing.Accept(); err == nil; conn, err = closing.Accept() {
+			_ = conn.Close()
+		}
+	}()
+	for name, addr := range map[string]string{"nobody listens": "127.0.0.1:1", "connections are closed at once": closing.Addr().String()} {
+		s := openTest(t, Config{Addrs: []string{addr}})
+		for range 5 {
+			if _, err := s.Take(t.Context(), check, 1); err == nil || errors.Is(err, chain.ErrNoReply) {
+				t.Errorf("%s: %v; want one of a call that was not sent", name, err)
+			}
+		}
 	}
 }

@@ -84,8 +84,18 @@ func (c *Conn) Read(b []byte) (int, error) {
 	}
 	if err != nil && !c.in.seen && !errors.Is(err, os.ErrDeadlineExceeded) && !errors.Is(err, net.ErrClosed) {
 		c.tell(ErrHungUp)
+		if c.asked() {
+			err = Unwelcome{err}
+		}
 	}
 	return n, err
+}
+
+// asked reports whether a reply is still to come.
+func (c *Conn) asked() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.wanted.first() != nil
 }
 
 // check reads along. If b has something invalid, it returns an error, and where the last valid message

@@ -29,6 +29,12 @@ func (v *Violation) Error() string {
 // ErrHungUp is reported when a server closes a connection without a word.
 var ErrHungUp = errors.New("the server closed the connection without a word: it may want TLS, or have too many connections")
 
+// Unwelcome is the error of a connection that has ended without an answer to the client's first command,
+// which introduces it: no call was sent.
+type Unwelcome struct{ error }
+
+func (u Unwelcome) Unwrap() error { return u.error }
+
 // ServerError is an error in the words of the server, for example in place of a welcome to a
 // client that introduces itself.
 type ServerError string
