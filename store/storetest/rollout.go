@@ -186,13 +186,13 @@ func (r *rollout) setBack(node int, by time.Duration) {
 	if after.Remaining > before.Remaining {
 		r.Errorf("%s: the clock is set back by %s, and %s becomes %s", r.force[node], by, show(before), show(after))
 	}
+	if r.undated() {
+		return
+	}
 	for i, l := range r.force {
 		if d := r.take(i, 0); d.Remaining > left[i] {
 			r.Errorf("%s: the clock is set back by %s, %s is asked, and %d left become %s", l, by, r.force[node], left[i], show(d))
 		}
-	}
-	if r.undated() {
-		return
 	}
 	if most := max(before.RetryAfter+min(by, r.longest), r.longest); after.RetryAfter > most {
 		r.Errorf("%s: the clock is set back by %s, and %s becomes %s, want to come back in %s at most", r.force[node], by, show(before), show(after), most)
