@@ -118,7 +118,7 @@ func TestClassify(t *testing.T) {
 			t.Errorf("%s: alone %t, %q; want %t, %q", text, got.oneRequest, got.advice, alone, advice)
 		}
 	}
-	const whose, script = "somebody else", "the user needs to"
+	const whose, script = "something else", "the user needs to"
 	f("WRONGTYPE Operation against a key holding the wrong kind of value", whose, true)
 	f("WRONGTYPE Operation against a key holding the wrong kind of value script: 1f, on @user_script:12.", whose, true)
 	f("ERR Error running script (call to f_1f): @user_script:12: WRONGTYPE Operation against a key holding the wrong kind of value", whose, true)

@@ -162,7 +162,7 @@ func TestEntriesOfStrangers(t *testing.T) {
 	}
 	server.Do("DEL", s.nodeSet())
 	server.Do("SET", s.nodeSet(), "mine")
-	if _, err := in(s).Entries(t.Context()); err == nil || !strings.Contains(err.Error(), "somebody else keeps something under this key") {
+	if _, err := in(s).Entries(t.Context()); err == nil || !strings.Contains(err.Error(), "something else is stored under this key") {
 		t.Errorf("got %v", err)
 	}
 }

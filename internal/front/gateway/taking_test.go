@@ -73,33 +73,35 @@ func TestHTTP2UpstreamThatTakesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			up := takesNothing(t, config, settings)
-			g := start(t, Options{
-				Upstreams: []*url.URL{parseURL(t, "https://"+up.Addr().String())},
-				Transport: Transport{TLS: &tls.Config{RootCAs: pool, ServerName: "example.com"}},
-				Limits:    Limits{Upstream: brief},
-			}, nil)
-			for range 2 { // over a new connection, and over the same
-				for _, request := range []string{
-					"POST / HTTP/1.1\r\nHost: example.com\r\nContent-Length: %d\r\n\r\n",
-					"PUT / HTTP/1.1\r\nHost: example.com\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n",
-					"GET / HTTP/1.1\r\nHost: example.com\r\n\r\n",
-				} {
-					conn := dial(t, g.addr)
-					go func() {
-						_, _ = fmt.Fprintf(conn, request, 1<<20)
-						_, _ = io.Copy(conn, zeros(1<<20))
-					}()
-					res, err := http.ReadResponse(bufio.NewReader(conn), nil)
-					if err != nil {
-						t.Fatal(err)
+			testdep.Undisturbed(t, brief/4, func(t testing.TB) {
+				g := start(t, Options{
+					Upstreams: []*url.URL{parseURL(t, "https://"+up.Addr().String())},
+					Transport: Transport{TLS: &tls.Config{RootCAs: pool, ServerName: "example.com"}},
+					Limits:    Limits{Upstream: brief},
+				}, nil)
+				for range 2 { // over a new connection, and over the same
+					for _, request := range []string{
+						"POST / HTTP/1.1\r\nHost: example.com\r\nContent-Length: %d\r\n\r\n",
+						"PUT / HTTP/1.1\r\nHost: example.com\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n",
+						"GET / HTTP/1.1\r\nHost: example.com\r\n\r\n",
+					} {
+						conn := dial(t, g.addr)
+						go func() {
+							_, _ = fmt.Fprintf(conn, request, 1<<20)
+							_, _ = io.Copy(conn, zeros(1<<20))
+						}()
+						res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+						if err != nil {
+							t.Fatal(err)
+						}
+						if res.StatusCode != http.StatusGatewayTimeout {
+							t.Errorf("%.20q: %s", request, res.Status)
+						}
+						conn.Close()
 					}
-					if res.StatusCode != http.StatusGatewayTimeout {
-						t.Errorf("%.20q: %s", request, res.Status)
-					}
-					conn.Close()
 				}
-			}
-			soon(t, "nothing is in flight", func() bool { return g.InFlight() == 0 && g.Upstreams()[0].InFlight == 0 })
+				soon(t, "nothing is in flight", func() bool { return g.InFlight() == 0 && g.Upstreams()[0].InFlight == 0 })
+			})
 		})
 	}
 }
