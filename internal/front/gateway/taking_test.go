@@ -94,7 +94,10 @@ func TestHTTP2UpstreamThatTakesNothing(t *testing.T) {
 						if err != nil {
 							t.Fatal(err)
 						}
-						if res.StatusCode != http.StatusGatewayTimeout {
+						// Settings that arrive while a request is being sent can make http.Transport give up the
+						// connection: then it is a 502 at once.
+						gaveUp := name == "no streams" && res.StatusCode == http.StatusBadGateway
+						if res.StatusCode != http.StatusGatewayTimeout && !gaveUp {
 							t.Errorf("%.20q: %s", request, res.Status)
 						}
 						conn.Close()
