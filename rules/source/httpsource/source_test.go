@@ -270,7 +270,7 @@ func TestErrors(t *testing.T) {
 func TestNotModifiedThatNobodyAskedFor(t *testing.T) {
 	site := newSite(t, nil)
 	site.setHook(func(w http.ResponseWriter, _ *http.Request) bool { w.WriteHeader(304); return true })
-	fails(t, site.source("/rules.yaml"), "", "304", "nobody asked")
+	fails(t, site.source("/rules.yaml"), "", "304", "unconditional request")
 }
 
 // A server that never answers, or never ends, does not keep Next from ending with its context.
