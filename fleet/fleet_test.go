@@ -269,7 +269,10 @@ func TestOnStoreFailure(t *testing.T) {
 		}
 	}
 	for _, terms := range []*tidegate.Terms{
-		nil, {}, {Rule: "api"}, {AtEnd: tidegate.AtEnd{Settle: "response.body.usage.total_tokens"}},
+		nil,
+		{},
+		{Rule: "api"},
+		{AtEnd: tidegate.AtEnd{Settle: "response.body.usage.total_tokens"}},
 		{Handling: tidegate.Handling{Consistency: tidegate.Leased}},
 		{Handling: tidegate.Handling{NoDenyCache: true, NoCoalesce: true}},
 	} {
