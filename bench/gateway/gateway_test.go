@@ -41,12 +41,13 @@ func TestMissedNamesTheBar(t *testing.T) {
 			t.Errorf("%+v: fails unchecked", s)
 		}
 	}
-	f(summary{0.33, 1.2, 1.6, 1, 0.9, 0}, "")
-	f(summary{0.329, 1.2, 1.6, 1, 0.9, 0}, `missed: nginx is 0\.329x, the bar is at least 0\.33x\n`)
-	f(summary{0.33, 1.19, 1.6, 1, 0.9, 0}, `missed: caddy is 1\.19x, the bar is at least 1\.2x\n`)
-	f(summary{0.33, 1.2, 1.5, 1, 0.9, 0}, `missed: deny-caddy is 1\.5x, the bar is at least 1\.6x\n`)
-	f(summary{0.33, 1.2, 1.6, 1.04, 0.9, 0}, `missed: limit-cost is 1\.04us, the bar is at most 1us\n`)
-	f(summary{0.33, 1.2, 1.6, 1, 0.89, 0}, `missed: log is 0\.89x, the bar is at least 0\.9x\n`)
+	f(summary{0.55, 2.2, 2.5, 1, 0.95, 0.8}, "")
+	f(summary{0.549, 2.2, 2.5, 1, 0.95, 0.8}, `missed: nginx is 0\.549x, the bar is at least 0\.55x\n`)
+	f(summary{0.55, 2.19, 2.5, 1, 0.95, 0.8}, `missed: caddy is 2\.19x, the bar is at least 2\.2x\n`)
+	f(summary{0.55, 2.2, 2.4, 1, 0.95, 0.8}, `missed: deny-caddy is 2\.4x, the bar is at least 2\.5x\n`)
+	f(summary{0.55, 2.2, 2.5, 1.04, 0.95, 0.8}, `missed: limit-cost is 1\.04us, the bar is at most 1us\n`)
+	f(summary{0.55, 2.2, 2.5, 1, 0.94, 0.8}, `missed: log is 0\.94x, the bar is at least 0\.95x\n`)
+	f(summary{0.55, 2.2, 2.5, 1, 0.95, 0.79}, `missed: conns5000 is 0\.79x, the bar is at least 0\.8x\n`)
 }
 
 // The ratio is that of the median round, not of the medians.

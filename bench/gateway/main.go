@@ -83,6 +83,5 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if n := wrongAnswers(es); n > 0 {
 		return fmt.Errorf("%d requests were not answered as they should be, so that the comparison is void", n)
 	}
-	rig.TellAims(out, s.aims()...)
 	return rig.Conclude(out, flags.Check, s, s.missed())
 }
