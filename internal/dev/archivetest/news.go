@@ -19,7 +19,7 @@ func (s *Server) testNews(t *testing.T) {
 		t.Fatalf("nothing is new: %+v, %v; want neither a bundle nor an error", b, err)
 	}
 	for i := range 3 {
-		waits := s.open(t)
+		waits, known := s.open(t), have
 		type answer struct {
 			b   *source.Bundle
 			err error
@@ -28,7 +28,7 @@ func (s *Server) testNews(t *testing.T) {
 		ctx := within(t)
 		go func() {
 			for {
-				b, err := waits.Next(ctx, have)
+				b, err := waits.Next(ctx, known)
 				if b != nil || err != nil {
 					answers <- answer{b, err}
 					return
