@@ -14,7 +14,7 @@ type endpoint struct {
 	client lazyClient
 	dialer *dialer
 	silent time.Duration // how long it may say nothing while it owes an answer before it counts as gone
-	retry  atomic.Int64  // in ns: when the next call may find out whether it is still gone
+	retry  atomic.Int64  // in ns: the earliest time of the next lookAgain
 }
 
 func newEndpoint(name string, c *Config) *endpoint {
@@ -73,14 +73,30 @@ func (e *endpoint) untilGone(ctx context.Context) (context.Context, context.Canc
 	return ctx, cancel
 }
 
-// leftOut reports whether a former owner is not to be asked, because it is gone. One call a second
-// asks it nevertheless, to find out whether it is back.
-func (e *endpoint) leftOut() bool { return e.gone() && !e.tries() }
+// leftOut reports whether a former owner is not to be asked, because it is gone.
+func (e *endpoint) leftOut() bool {
+	if !e.gone() {
+		return false
+	}
+	e.lookAgain()
+	return true
+}
 
-// tries reports whether the caller is the one to find out, this second, whether the endpoint is back.
-func (e *endpoint) tries() bool {
+// lookAgain finds out whether an endpoint that is gone is back, at most once a second. Nobody waits for
+// that: a call that needs a new connection, or joins one that is making it, is not ended by its context.
+func (e *endpoint) lookAgain() {
+	pause := max(time.Second, e.dialer.timeout)
 	now, next := time.Now(), e.retry.Load()
-	return now.UnixNano() >= next && e.retry.CompareAndSwap(next, now.Add(time.Second).UnixNano())
+	if now.UnixNano() < next || !e.retry.CompareAndSwap(next, now.Add(pause).UnixNano()) {
+		return
+	}
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), pause)
+		defer cancel()
+		if client, err := e.client.get(ctx); err == nil {
+			client.Do(ctx, client.B().Ping().Build()) // any answer is heard
+		}
+	}()
 }
 
 // endpointError is an error of a call to one of several endpoints.

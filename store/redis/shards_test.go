@@ -384,6 +384,12 @@ func TestShardsTalliesWhileOneIsSilent(t *testing.T) {
 			return leftOut > 0
 		})
 	}
+	// So it is when its connection has been given up, and no new one is answered.
+	time.Sleep(silence + 2*keepAlive)
+	wait(t, "it is left out without a connection", func() bool {
+		_, leftOut, _ := exchange(all)
+		return leftOut > 0
+	})
 	servers[0].Resume()
 	wait(t, "it is asked again", func() bool {
 		answered, _, _ := exchange(all)

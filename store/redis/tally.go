@@ -39,7 +39,7 @@ var (
 // Exchange implements chain.Tallies in one round trip to each server. Each tally is a script call of
 // its own, so that keys need not be in one slot. The tally of a key that has moved is also sent to its
 // former shard, whose answer is preferred: it knows what instances with the old list count. A silent
-// shard is asked once a second only, because the keys of other shards wait for it.
+// shard is not asked until it is heard again, because the keys of other shards would wait for it.
 func (t fleetTallies) Exchange(ctx context.Context, tallies []chain.Tally) error {
 	if len(tallies) == 0 {
 		return nil
@@ -62,9 +62,10 @@ func (t fleetTallies) Exchange(ctx context.Context, tallies []chain.Tally) error
 		}
 		c.at = t.s.home(c.keys[0])
 		if _, known := mute[c.at]; !known {
-			mute[c.at] = t.s.sharded() && c.at.mute() && !c.at.tries()
+			mute[c.at] = t.s.sharded() && c.at.mute()
 		}
 		if mute[c.at] {
+			c.at.lookAgain()
 			c.err = c.at.failed(errSilent)
 		}
 		calls = append(calls, c)
