@@ -15,6 +15,7 @@ import (
 
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/httplimit"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 	"tidegate.dev/tidegate/internal/lang/sleep"
 	"tidegate.dev/tidegate/store/memory"
 )
@@ -74,6 +75,7 @@ func (f *fate) stalled() float64 { return f.stall.Seconds() / max(f.every, time.
 // stand still, which costs no more than the time for which they do. Where delays are longer than
 // Pace has room for, it uses less, and is hardly ever refused either. TIDEGATE_LONG=1 has more kinds of servers.
 func TestFleetUnderEveryServer(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	const limit, span = 50, 3 * time.Minute
 	const ms = time.Millisecond
 	servers := []tidegate.Spec{{Algorithm: tidegate.TokenBucket, Burst: 5}, {Algorithm: tidegate.SlidingLog}}

@@ -50,11 +50,17 @@ browser=$!
 } >"$scratch/adapters" 2>&1 &
 adapters=$!
 # The race detector allocates, so what must not allocate is tested without it. And it makes loops of one goroutine a
-# hundred times slower, so that ranges are cut under it: packages that have such are tested without it as well, whole,
-# but for conformance on Redis, of which nothing is cut.
+# hundred times slower, where it can find nothing. So tests of such loops are skipped under it, by testdep.SkipUnderRace,
+# and those parts of the conformance of stores; other tests do less under it. All of these are run without it.
+sequential='^TestConformance/^(adjust|change|floor|gate|model|retry|rollout|time|vector|wait)$'
 if [ ${#race[@]} -gt 0 ]; then
 	"$GO" test -run Alloc ./internal/front/checkapi ./httplimit ./internal/lang/route || failed="${failed:+$failed and }allocations"
-	"$GO" test -skip ConformanceRedis "${args[@]}" ./internal/chain/node ./store/memory ./internal/chain/eventual ./internal/chain/split ./internal/chain/sim ./internal/algo ./internal/front/rlqs/ledger ./rules ./rules/lint . || failed="${failed:+$failed and }what is cut under the race detector"
+	cut="./internal/chain/node ./store/memory ./internal/chain/eventual ./internal/chain/split ./internal/chain/sim ./internal/algo ./internal/front/rlqs/ledger ./rules ./rules/lint ."
+	"$GO" test "${args[@]}" $cut || failed="${failed:+$failed and }what is cut under the race detector"
+	skipping=$(grep -rlE --include='*_test.go' '^func TestConformance|testdep\.SkipUnderRace\(t\)' client fleet httplimit internal rules store)
+	tests=$(awk '/^func Test/ { split($2, name, "(") } /testdep\.SkipUnderRace\(t\)/ { printf "%s|", name[1] }' $skipping)
+	packages=$(dirname $skipping | sed 's|^|./|' | sort -u | grep -vxF "$(tr ' ' '\n' <<<"$cut")")
+	"$GO" test -run "^(${tests}TestConformance.*)\$" "${args[@]}" $packages || failed="${failed:+$failed and }what is skipped under the race detector"
 fi
 wait "$browser" || failed="${failed:+$failed and }the browser module"
 wait "$adapters" || failed="${failed:+$failed and }an adapters module"
@@ -62,7 +68,7 @@ cat "$scratch/browser" "$scratch/adapters"
 # The longest packages begin first, so that none of them is left to run alone in the end. Some wait for servers more than
 # they compute, so one package more is tested at a time than there are cores.
 beside=-p=$(($(getconf _NPROCESSORS_ONLN) + 1))
-"$GO" test "$beside" ${race[@]+"${race[@]}"} "${args[@]}" ./store/redis ./fleet ./internal/chain/node ./store/memory ./internal/serve ./internal/front/gateway ./internal/chain/eventual ./internal/cli ./client ./internal/serve/deferq ./... || failed="${failed:+$failed and }the main module"
+"$GO" test "$beside" ${race[@]+"${race[@]}" -skip "$sequential"} "${args[@]}" ./store/redis ./fleet ./internal/chain/node ./store/memory ./internal/serve ./internal/front/gateway ./internal/chain/eventual ./internal/cli ./client ./internal/serve/deferq ./... || failed="${failed:+$failed and }the main module"
 
 sort -u "$TIDEGATE_SKIPPED"
 if [ -n "$failed" ]; then

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"tidegate.dev/tidegate/internal/dev/schematest"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 	"tidegate.dev/tidegate/internal/lang/diag"
 	"tidegate.dev/tidegate/internal/lang/yamltree"
 )
@@ -56,6 +57,7 @@ func configFiles(t *testing.T) map[string][]byte {
 // Every configuration that loads fits the schema, and what does not fit does not load; nor do
 // those that are changed in one place at random.
 func TestSchemaFitsEveryFile(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	s := schematest.New(t, Schema())
 	random := rand.New(rand.NewPCG(1, 2))
 	good, bad, both := 0, 0, 0

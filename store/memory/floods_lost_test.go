@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // floods is several rules that are flooded at once, and quiet ones beside them.
@@ -49,21 +50,13 @@ func (f *floods) ask(l *tidegate.Limit, key string) {
 // counted as forgotten, also if nothing is left of that rule, and held nobody back. A rule that takes little
 // of the store loses nothing.
 func TestFloodsLoseNothingUnseen(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	sizes, rules := []int64{96 << 10, 256 << 10}, []int{1, 2, 4, 7, 20}
-	if raceEnabled {
-		sizes, rules = sizes[:1], []int{4}
-	}
 	for _, full := range []tidegate.OnFull{tidegate.EvictLeast, tidegate.RefuseNew} {
 		for _, maxBytes := range sizes {
 			for _, n := range rules {
 				for _, events := range []int64{1, 5} { // used up by one request, or not
-					if raceEnabled && (events == 1) != (full == tidegate.EvictLeast) {
-						continue
-					}
 					for _, share := range []int64{64, 8} { // of the store that quiet clients take, about
-						if raceEnabled && (share == 64) != (full == tidegate.EvictLeast) {
-							continue
-						}
 						t.Run(fmt.Sprintf("%s/%dKiB/%d/%d/%d", []string{"evict", "refuse"}[full], maxBytes>>10, n, events, share), func(t *testing.T) {
 							f := newFloods(t, maxBytes, n, events, full)
 							clients := int(maxBytes / share / 500)

@@ -78,10 +78,8 @@ func ask1(t *testing.T, s *Store, l *tidegate.Limit, key string) tidegate.Decisi
 // The load of a table stays between what one chunk more or less makes of it,
 // whatever its size: bytes per key have no peaks.
 func TestBytesPerKey(t *testing.T) {
-	most := 20_000
-	if raceEnabled && !testdep.Long() {
-		most = 3_000 // in several segments
-	}
+	testdep.SkipUnderRace(t)
+	const most = 20_000
 	for _, l := range everyAlgorithm() {
 		each := int64(40)
 		if kinds[l.Algorithm] == runs {
@@ -104,6 +102,7 @@ func TestBytesPerKey(t *testing.T) {
 
 // What nobody asks about any more gives its memory back while others come.
 func TestIdleTablesShrink(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	s, clock := openAt(0)
 	old := tidegate.MustLimit(tidegate.Spec{Name: "old", Events: 1, Period: minute, Algorithm: tidegate.TokenBucket})
 	for k := range 10_000 {

@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 func heap() int64 {
@@ -21,10 +22,8 @@ func heap() int64 {
 
 // Limits are under the bound as their keys are, however many there are.
 func TestManyLimitsStayWithinTheBound(t *testing.T) {
-	limits, maxBytes := 100_000, int64(1<<20)
-	if raceEnabled {
-		limits = 5_000
-	}
+	testdep.SkipUnderRace(t)
+	const limits, maxBytes = 100_000, int64(1 << 20)
 	for _, a := range []tidegate.Algorithm{tidegate.TokenBucket, tidegate.SlidingLog} {
 		all := make([]*tidegate.Limit, limits)
 		for i := range all {
@@ -40,11 +39,7 @@ func TestManyLimitsStayWithinTheBound(t *testing.T) {
 				t.Fatalf("%s: %d bytes after %d limits", a, st.Bytes, i)
 			}
 		}
-		most := 3 * maxBytes
-		if raceEnabled { // blocks are in Go's heap then, not all of each in use
-			most += 16 << 20
-		}
-		if grew := heap() - before; grew > most {
+		if grew := heap() - before; grew > 3*maxBytes {
 			t.Errorf("%s: %d limits take %d bytes, the bound is %d; %+v", a, limits, grew, maxBytes, s.Stats())
 		}
 		if n := ask1(t, s, all[limits-1], "a"); n.Remaining != 3 {
@@ -57,6 +52,7 @@ func TestManyLimitsStayWithinTheBound(t *testing.T) {
 // A limit that nobody uses any more, after a reload for one, gives everything back
 // while others are used.
 func TestUnusedLimitsAreDropped(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	s, clock := openAt(0)
 	for i := range 500 {
 		l := tidegate.MustLimit(specOf(fmt.Sprint("old", i), stateful[i%len(stateful)], 5, time.Minute, tidegate.EvictLeast))

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // stateful are all algorithms whose keys can be forgotten.
@@ -274,6 +275,7 @@ func TestHeldBackForAPeriodAtMost(t *testing.T) {
 // A rule that is first used after a flood of another has room for its counters: nobody
 // gets more of it than its limit, nor less.
 func TestRuleUsedAfterAFloodCounts(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	everyFlood(t, func(t *testing.T, a tidegate.Algorithm, full tidegate.OnFull, maxBytes int64) {
 		for _, events := range []int64{1, 5} { // keys that are exhausted by one request, and that are not
 			p := newPair(t, maxBytes)

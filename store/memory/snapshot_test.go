@@ -12,6 +12,7 @@ import (
 
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/internal/algo"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // everyAlgorithm is a limit of 5 that is long in refilling, by each algorithm
@@ -172,6 +173,7 @@ func TestRestoreRefusesABrokenFile(t *testing.T) {
 }
 
 func TestRestoreUnderASmallerBound(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	path := filepath.Join(t.TempDir(), "snapshot")
 	l := everyAlgorithm()[0]
 	s := New()

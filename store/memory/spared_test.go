@@ -7,15 +7,14 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // A flood of a rule whose keys may be dropped leaves room for rules that keep theirs, and for slots.
 func TestFloodLeavesRoomForSparedRules(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	const maxBytes = 128 << 10
 	floods, spared := []tidegate.Algorithm{tidegate.TokenBucket, tidegate.SlidingLog}, append(stateful, tidegate.Concurrency)
-	if raceEnabled { // which only takes time where one goroutine asks
-		floods, spared = floods[:1], []tidegate.Algorithm{tidegate.SlidingLog}
-	}
 	for _, a := range spared {
 		for _, flood := range floods {
 			for _, events := range []int64{1, 5} { // used up by one request, or not
@@ -92,11 +91,9 @@ func TestFloodOfReservations(t *testing.T) {
 // Limits that keep their keys are under the bound, too, however many there are. Those that are only looked
 // at have empty tables until the next sweep.
 func TestManySparedLimitsStayWithinTheBound(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	const maxBytes = 256 << 10
-	n := 3_000
-	if raceEnabled {
-		n = 1_500
-	}
+	const n = 3_000
 	for _, a := range []tidegate.Algorithm{tidegate.TokenBucket, tidegate.SlidingLog, tidegate.Concurrency} {
 		for cost, most := range []int64{maxBytes + maxBytes/32, maxBytes + tableBytes} {
 			s, clock := openAt(maxBytes)

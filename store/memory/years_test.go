@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 const year = 366 * 24 * time.Hour
@@ -14,6 +15,7 @@ const year = 366 * 24 * time.Hour
 // A clock that is years ahead, or was set back by years, refills nobody by that
 // step alone, holds nobody back for more than a period, and limits as before.
 func TestClockStepsByYears(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	for _, a := range stateful {
 		for _, step := range []time.Duration{year, 5 * year, 9 * year, 17 * year, 18 * year, 40 * year, -year, -5 * year, -17 * year, -40 * year} {
 			t.Run(fmt.Sprintf("%s/%d years", a, int(step/year)), func(t *testing.T) {

@@ -89,6 +89,7 @@ func users(t *testing.T) string {
 
 // A user with what deploy/redis/users.acl lets them do can do all that a Store does.
 func TestDeployedUser(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	t.Parallel()
 	own, err := os.ReadFile("../../deploy/redis/users.acl")
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 // A thousand edits of rule files of each kind, on two nodes that share their counters. Where
 // there is little time, it is 200: those of package rules are a thousand.
 func TestThousandEdits(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	t.Parallel()
 	server := testdep.Redis(t)
 	edits.Run(t, testdep.Longer(200, 1000), func(t *testing.T, now func() time.Time) []tidegate.Store {

@@ -80,6 +80,7 @@ func (f *format1) Take(ctx context.Context, checks []tidegate.Check, n int) (tid
 // A node that keeps the first format beside one of today, which are asked in any order:
 // what holds of two of today holds.
 func TestRolloutBesideFormat1(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	t.Parallel()
 	server := testdep.Redis(t)
 	storetest.RunRollout(t, func(t *testing.T, now func() time.Time) []tidegate.Store {

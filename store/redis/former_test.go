@@ -100,6 +100,7 @@ func TestReshardRefillsNobody(t *testing.T) {
 // there and on: in any period no more passes than the limit, nor is anybody refused that has
 // used less than half of it.
 func TestReshardRollout(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	t.Parallel()
 	_, shards := someShards(t, "a", "b", "c", "d")
 	now := time.Date(2026, 11, 16, 12, 0, 0, 0, time.UTC)

@@ -51,6 +51,7 @@ func TestShapes(t *testing.T) {
 // scripts and to the one that is ready for anything, and wants the same decisions, and the same
 // bytes in Redis after each of them.
 func TestNestedAsMulti(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	t.Parallel()
 	server := testdep.Redis(t)
 	n := &nesting{T: t}

@@ -24,6 +24,7 @@ func beside(t *testing.T, s *Store, c Config) *Store {
 // Two nodes, each of which knows only its own version of a limit, through many
 // edits: never more than the largest of those in force, and nobody held longer than told.
 func TestRollout(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	t.Parallel()
 	server := testdep.Redis(t)
 	storetest.RunRollout(t, func(t *testing.T, now func() time.Time) []tidegate.Store {

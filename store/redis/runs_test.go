@@ -32,6 +32,7 @@ func resolutions(r *rand.Rand, name string, period time.Duration) *tidegate.Limi
 // limits admits; and whoever has used less than its limit in a window and a part more is
 // admitted.
 func TestTrapResolutionRefillsNobody(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	t.Parallel()
 	server := testdep.Redis(t)
 	now := time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)

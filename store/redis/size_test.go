@@ -55,6 +55,7 @@ func sizedKeys(events int) int {
 // keys, and by what the server takes in all. How long Redis is at it, by its own count,
 // is not held to anything: machines differ.
 func TestSizes(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	t.Parallel()
 	server := testdep.Redis(t)
 	rows := make([]string, len(sizes))

@@ -16,6 +16,7 @@ import (
 // in memory, to the tick: of all sizes, in vectors of any order, with limits beside them, and by itself
 // in between. Requests that cost nothing change nothing.
 func TestSuccessorsAsInMemory(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	t.Parallel()
 	server := testdep.Redis(t)
 	for _, a := range []tidegate.Algorithm{tidegate.TokenBucket, tidegate.LeakyBucket} {

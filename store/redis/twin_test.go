@@ -18,6 +18,7 @@ import (
 // the tick: for limits of all sizes, changed on the way, under clocks that are set forth
 // and back.
 func TestTwins(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	t.Parallel()
 	server := testdep.Redis(t)
 	seeds := testdep.Longer(uint64(60), 3000)

@@ -5,11 +5,13 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // The suite and the reference were written from the same sentences by different
 // means: each is the other's test.
 func TestReference(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	Run(t, func(_ *testing.T, now func() time.Time) tidegate.Store { return newReference(now) })
 }
 
@@ -22,5 +24,6 @@ type plain struct{ tidegate.Store }
 
 // A store may be no more than a Store.
 func TestPlainStore(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	Run(t, func(_ *testing.T, now func() time.Time) tidegate.Store { return plain{newReference(now)} })
 }

@@ -9,16 +9,15 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // A flood of keys is held in so much memory, whatever becomes of the store; keys that the store knows
 // of make room, and are what they were when they come back.
 func TestBoundOfKeys(t *testing.T) {
-	for i, a := range algorithms {
+	testdep.SkipUnderRace(t)
+	for _, a := range algorithms {
 		for _, away := range []bool{false, true} {
-			if raceEnabled && away != (i%2 == 0) {
-				continue // it takes its time
-			}
 			t.Run(fmt.Sprint(a, away), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					f := newFleet(t, 1, 0, nil)

@@ -8,6 +8,7 @@ import (
 	"unsafe"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // A large backlog is paid a few at a time, those of used up keys first.
@@ -69,6 +70,7 @@ func TestBacklogOfOthersIsNotHeldUp(t *testing.T) {
 
 // The backlog is bounded, and what goes beyond is counted.
 func TestBacklogIsBounded(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	g := newNode(&faulty{fault: broken}, Options{Deadline: patient})
 	defer g.Close()
 	l := limit("l", 10, tidegate.FailLocal)

@@ -205,6 +205,7 @@ func TestLatencyBandWithJitter(t *testing.T) {
 // A node with more to ask than one window of calls does not take a distant server for a busy one, neither at first nor after a
 // while without requests.
 func TestLatencyBandOfABusyNode(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	l := tidegate.MustLimit(tidegate.Spec{Name: "l", Events: 1_000_000, Period: time.Second, Algorithm: tidegate.TokenBucket})
 	for _, deadline := range []time.Duration{25 * time.Millisecond, 100 * time.Millisecond} {
 		for _, part := range []time.Duration{4, 8, 9} { // tenths of the deadline

@@ -6,12 +6,14 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // A store is lost for 44 seconds and comes back with nothing. There is no error, keys
 // do not start with a full budget in the meantime, and afterwards they have at most
 // one burst more, of which what was admitted meanwhile is taken.
 func TestTrap24LostStoreDoesNotRefill(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	for name, is := range faults {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 var (
@@ -76,6 +77,7 @@ func TestTrap11FreshKeyIsDividedAmongNodes(t *testing.T) {
 // A thousand an hour, half used when the store goes: the other half is there once,
 // not once more, whatever the algorithm.
 func TestTrap11HalfUsedLimitDoesNotRefill(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	for _, algorithm := range []tidegate.Algorithm{
 		tidegate.TokenBucket, tidegate.FixedWindow, tidegate.SlidingLog, tidegate.SlidingWindow, tidegate.SubWindows,
 	} {

@@ -124,6 +124,7 @@ func ofPauses() (all []*tidegate.Limit) {
 // A server that pauses now and then for no longer than the deadline opens no circuit, however far away it is, and
 // whatever counts.
 func TestPausesOpenNoCircuit(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	for i, l := range ofPauses() {
 		for ms := i % 2; ms < 25; ms += bandStep {
 			even := (ms+i/2)%2 == 0
@@ -141,6 +142,7 @@ func TestPausesOpenNoCircuit(t *testing.T) {
 
 // So it is before anybody knows how far away it is: at the start, and after hours without a request.
 func TestPausesAtTheStartOpenNoCircuit(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	l := tidegate.MustLimit(tidegate.Spec{Name: "bucket", Events: 100, Period: time.Second, Algorithm: tidegate.TokenBucket})
 	for _, even := range []bool{true, false} {
 		for ms := 0; ms < 25; ms += bandStep {
@@ -190,11 +192,9 @@ func TestDeadAtTheStart(t *testing.T) {
 
 // Longer pauses do, and whoever decides meanwhile, what is admitted stays within the limit.
 func TestPausesAdmitNoMore(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	const lasts = 30 * time.Second
 	trips := []int{0, 1, 5, 10, 15, 20, 24}
-	if raceEnabled && !testdep.Long() {
-		trips = []int{1, 20} // as bandStep
-	}
 	for i, l := range ofPauses() {
 		for j, ms := range trips {
 			even := (i+j)%2 == 0

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 	"tidegate.dev/tidegate/store/memory"
 )
 
@@ -76,6 +77,7 @@ func TestBurstWaitsInAQueue(t *testing.T) {
 // A server that is far away, or has grown slow, is not waited for: it is not the line that
 // takes so long.
 func TestFarIsNotInLine(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	synctest.Test(t, func(t *testing.T) {
 		store := &serial{Store: memory.New(), turn: make(chan struct{}, 1)}
 		store.distance.Store(int64(time.Millisecond))

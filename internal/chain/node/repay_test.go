@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // spend takes n from a key, one by one, and reports how many were admitted.
@@ -227,6 +228,7 @@ func TestBacklogIsGivenUp(t *testing.T) {
 // What no longer counts is not charged: it is neither billed to the next window nor
 // to a bucket that would have drained.
 func TestBacklogFades(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	f := func(spec tidegate.Spec, n int, outage time.Duration, want int64) {
 		t.Helper()
 		synctest.Test(t, func(t *testing.T) {

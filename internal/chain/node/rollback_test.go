@@ -6,11 +6,13 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // A change to a far smaller limit that is taken back refills nobody, also if the store goes away before it is made or before it is
 // taken back: a smaller limit does not tell how much is used, nor hold it.
 func TestRollbackInAnOutageRefillsNobody(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	for _, a := range []tidegate.Algorithm{
 		tidegate.TokenBucket, tidegate.Quota, tidegate.FixedWindow, tidegate.SlidingLog, tidegate.SlidingWindow, tidegate.SubWindows,
 	} {

@@ -6,11 +6,13 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // A limit divided by the nodes: what a fleet admits in an hour, all nodes asking all
 // the time. Windows round down, and nobody is left with nothing.
 func TestTrap4ShareIsNeverNothing(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	f := func(spec tidegate.Spec, nodes int, cost int64, least, most int) {
 		t.Helper()
 		t.Run(spec.Algorithm.String(), func(t *testing.T) {
@@ -126,6 +128,7 @@ func TestReturnAfterAChangeOfNodes(t *testing.T) {
 // algorithm, the fleet has the rate of the limit and one request per node, not one per node in
 // every window.
 func TestShareOfLessThanARequestIsPaidFor(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	f := func(spec tidegate.Spec, nodes int, cost int64) {
 		t.Helper()
 		if spec.Algorithm == tidegate.LeakyBucket {

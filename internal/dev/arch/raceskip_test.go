@@ -14,22 +14,25 @@ var (
 	testFunc  = regexp.MustCompile(`(?m)^func (Test\w+)\(`)
 	raceCut   = regexp.MustCompile(`\bif [^\n]*\b[rR]aceEnabled\b|const thin = ([2-9]|\d\d)`)
 	allocLine = regexp.MustCompile(`test -run Alloc ([^|]*) \|\|`)
-	wholeLine = regexp.MustCompile(`test -skip (\w+) "\$\{args\[@\]\}" (\./[^|]*) \|\| failed="[^"]*cut under`)
+	cutLine   = regexp.MustCompile(`(?m)^\tcut="(.*)"$`)
+	raceSkip  = regexp.MustCompile(`\btestdep\.SkipUnderRace\(|(?m)^func TestConformance`)
+	skipLine  = regexp.MustCompile(`(?m)^\tskipping=.*testdep.*' (.*)\)$`)
 )
 
-// What is skipped or cut under the race detector is run without it by make test: scripts/test.sh names the package, to
-// be run whole but for tests that are not cut, or by the name of the test, which says then that it is about allocations.
+// What is skipped or cut under the race detector is run without it by make test. Of what is cut, scripts/test.sh names the
+// package, or the name of the test says that it is about allocations. What is skipped is found in the folders it names.
 func TestCutUnderRaceIsRun(t *testing.T) {
 	const root = "../../.."
 	script, err := os.ReadFile(root + "/scripts/test.sh")
 	if err != nil {
 		t.Fatal(err)
 	}
-	alloc, whole := allocLine.FindSubmatch(script), wholeLine.FindSubmatch(script)
-	if alloc == nil || whole == nil {
+	alloc, cut, skip := allocLine.FindSubmatch(script), cutLine.FindSubmatch(script), skipLine.FindSubmatch(script)
+	if alloc == nil || cut == nil || skip == nil {
 		t.Fatal("scripts/test.sh has no lines for tests without the race detector")
 	}
-	ofAlloc, skipped, ofAll, found := strings.Fields(string(alloc[1])), string(whole[1]), strings.Fields(string(whole[2])), 0
+	ofAlloc, ofAll, folders := strings.Fields(string(alloc[1])), strings.Fields(string(cut[1])), strings.Fields(string(skip[1]))
+	found, skips := 0, 0
 	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !strings.HasSuffix(path, "_test.go") {
 			return err
@@ -38,26 +41,31 @@ func TestCutUnderRaceIsRun(t *testing.T) {
 		if err != nil {
 			return err
 		}
+		in, err := filepath.Rel(root, filepath.Dir(path))
+		if err != nil {
+			return err
+		}
+		in = filepath.ToSlash(in)
+		if raceSkip.Match(text) {
+			skips++
+			if top, _, _ := strings.Cut(in, "/"); !slices.Contains(folders, top) {
+				t.Errorf("%s has tests that are skipped under the race detector, and scripts/test.sh does not look for them there", path)
+			}
+		}
+		if in != "." {
+			in = "./" + in
+		}
 		for _, at := range raceCut.FindAllIndex(text, -1) {
 			found++
 			above := testFunc.FindAllSubmatch(text[:at[0]], -1)
-			in, err := filepath.Rel(root, filepath.Dir(path))
-			if err != nil {
-				return err
-			}
-			if in != "." {
-				in = "./" + filepath.ToSlash(in)
-			}
-			named := func(part string) bool {
-				return len(above) > 0 && strings.Contains(string(above[len(above)-1][1]), part)
-			}
-			if (!slices.Contains(ofAll, in) || named(skipped)) && !(named("Alloc") && slices.Contains(ofAlloc, in)) {
+			ofAllocations := len(above) > 0 && strings.Contains(string(above[len(above)-1][1]), "Alloc")
+			if !slices.Contains(ofAll, in) && !(ofAllocations && slices.Contains(ofAlloc, in)) {
 				t.Errorf("%s does less under the race detector, and scripts/test.sh does not run it without", path)
 			}
 		}
 		return nil
 	})
-	if err != nil || found < 10 {
-		t.Errorf("%d such tests, %v", found, err)
+	if err != nil || found < 10 || skips < 10 {
+		t.Errorf("%d are cut and %d files have skips, %v", found, skips, err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"tidegate.dev/tidegate/internal/dev/schematest"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 	"tidegate.dev/tidegate/internal/lang/yamltree"
 )
 
@@ -74,6 +75,7 @@ func TestSchemaFitsEveryFile(t *testing.T) {
 
 // Files that are changed in one place at random: what the schema refuses is refused.
 func TestSchemaRefusesOnlyWhatIsWrong(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	s := schematest.New(t, Schema())
 	random := rand.New(rand.NewPCG(1, 2))
 	var goodNames []string

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"unicode"
+
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 func TestSpelling(t *testing.T) {
@@ -35,6 +37,7 @@ func TestSpelling(t *testing.T) {
 // Runes that Go, and with it most servers, takes for one in any case are one; and the order
 // of the two words does not matter.
 func TestSpellingOfEveryRune(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	for r := rune(0); r <= unicode.MaxRune; r++ {
 		is := lowerRune(r)
 		for _, other := range []rune{unicode.ToLower(r), unicode.ToUpper(r), unicode.ToTitle(r), unicode.SimpleFold(r)} {

@@ -84,6 +84,7 @@ func TestFileIsCut(t *testing.T) {
 
 // A few wrong bytes anywhere, also where they make the worst numbers, end nobody.
 func TestFewBytesAreWrong(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	whole, pageSize := fullFile(t)
 	used := len(bytes.TrimRight(whole, "\x00")) / pageSize
 	random := rand.New(rand.NewPCG(3, 4))

@@ -11,6 +11,7 @@ import (
 	"unsafe"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // maxMemory is what the lists may take, all together.
@@ -18,6 +19,7 @@ const maxMemory = 1 << 20
 
 // Whatever comes, rules and keys, the lists of all rules together take less than a megabyte.
 func TestMemoryIsBounded(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	f := func(rules, keys int) {
 		t.Helper()
 		limits := limitsOf[:rules]

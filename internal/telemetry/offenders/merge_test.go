@@ -10,11 +10,14 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // What a fleet lists is within its bounds, however the requests of a key are spread, and however
 // short the lists are that nodes answer with.
 func TestMergeWithinBounds(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	f := func(nodes int, keys uint64, skew float64, events, top int) {
 		t.Helper()
 		synctest.Test(t, func(t *testing.T) {

@@ -9,11 +9,13 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // Whatever the skew, the number of keys and the number of rules that share the entries, the
 // true counts are within the bounds.
 func TestZipf(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	f := func(keys uint64, skew float64, rules, events, perTick int) {
 		t.Helper()
 		synctest.Test(t, func(t *testing.T) {

@@ -1,0 +1,5 @@
+//go:build !race
+
+package testdep
+
+const underRace = false
