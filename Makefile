@@ -16,7 +16,7 @@ run: check-go ## start the gateway in front of a small API and print curl comman
 	$(GO) build -o bin/ ./cmd/tidegate
 	bin/tidegate serve --demo -c deploy/example/tidegate.yaml $(ARGS)
 
-test: check-go ## vet and test everything, with the race detector (COUNT=3, ARGS='-run Name -v')
+test: check-go ## vet and test everything, with the race detector where anything runs at once (COUNT=3, ARGS='-run Name -v')
 	@scripts/test-deps.sh
 	@scripts/test.sh
 

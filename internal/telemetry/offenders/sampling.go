@@ -27,7 +27,7 @@ type budget struct {
 	cap   uint32 // of a class until the next tick
 	taken uint32 // by all classes since cap was last lowered
 	room  uint32 // that they may take until it is lowered again
-	rates []uint64
+	rates []uint32
 }
 
 func (b *budget) reset() { b.cap, b.room, b.taken = perTick, perTick, 0 }
@@ -59,9 +59,9 @@ func (of *Offenders) adapt() {
 	all := *of.table.all.Load()
 	for _, r := range all {
 		for i := range r.classes {
-			if seen := uint64(r.classes[i].seen); seen > 0 {
+			if seen := r.classes[i].seen; seen > 0 {
 				b.rates = append(b.rates, seen)
-				sum += seen
+				sum += uint64(seen)
 			}
 		}
 	}
@@ -103,15 +103,15 @@ func (of *Offenders) markSampled(r *Rule) {
 }
 
 // share returns the largest share that every rate above it can have without exceeding the budget.
-func share(rates []uint64, budget uint64) uint32 {
+func share(rates []uint32, budget uint64) uint32 {
 	slices.Sort(rates)
 	left := budget
 	for i, rate := range rates {
 		equal := left / uint64(len(rates)-i)
-		if rate > equal {
+		if uint64(rate) > equal {
 			return uint32(equal)
 		}
-		left -= rate
+		left -= uint64(rate)
 	}
 	return uint32(budget)
 }
