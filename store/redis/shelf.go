@@ -98,19 +98,19 @@ func (f fleetShelf) versions(ctx context.Context, from, count int) ([]chain.Vers
 	return all, nil
 }
 
-var errVersion = errors.New("somebody else keeps something")
+var errForeign = errors.New("somebody else keeps something")
 
 // parseVersion reads a version as shelve.lua writes it.
 func parseVersion(text string) (v chain.Version, err error) {
 	fields := strings.SplitN(text, " ", 6)
 	if len(fields) != 6 {
-		return v, errVersion
+		return v, errForeign
 	}
 	number, err1 := strconv.ParseInt(fields[0], 10, 64)
 	us, err2 := strconv.ParseInt(fields[2], 10, 64)
 	size, err3 := strconv.ParseInt(fields[3], 10, 64)
 	if errors.Join(err1, err2, err3) != nil || number < 1 || number >= 1<<53 || us < 0 || size < 0 || size > chain.MaxText || fields[1] == "" {
-		return v, errVersion
+		return v, errForeign
 	}
 	return chain.Version{Number: number, ID: fields[1], At: time.UnixMicro(us).UTC(), Size: size, Sum: fields[4], Label: fields[5]}, nil
 }

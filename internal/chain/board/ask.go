@@ -26,8 +26,8 @@ const (
 	remembered = time.Minute
 )
 
-// mail handles the questions that instances ask each other through a board.
-type mail struct {
+// questions handles the questions that instances ask each other through a board.
+type questions struct {
 	mu      sync.Mutex
 	topics  map[string]func([]byte) []byte
 	seen    map[string]time.Time // when questions, by ID, were answered or asked here
@@ -36,35 +36,35 @@ type mail struct {
 	done    sync.WaitGroup
 }
 
-func (m *mail) open() {
-	m.topics = make(map[string]func([]byte) []byte)
-	m.seen = make(map[string]time.Time)
-	m.busy = make(chan struct{}, maxAnswering)
+func (q *questions) open() {
+	q.topics = make(map[string]func([]byte) []byte)
+	q.seen = make(map[string]time.Time)
+	q.busy = make(chan struct{}, maxAnswering)
 }
 
-func (m *mail) wait() { m.done.Wait() }
+func (q *questions) wait() { q.done.Wait() }
 
 // first reports whether a question is new, and remembers it.
-func (m *mail) first(id string) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+func (q *questions) first(id string) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	now := time.Now()
-	for other, at := range m.seen {
+	for other, at := range q.seen {
 		if now.Sub(at) > remembered {
-			delete(m.seen, other)
+			delete(q.seen, other)
 		}
 	}
-	_, known := m.seen[id]
-	m.seen[id] = now
+	_, known := q.seen[id]
+	q.seen[id] = now
 	return !known
 }
 
 // Answer registers f to answer the questions of a topic, those of this instance included.
 // Answers of more than MaxAnswerBody bytes are not sent to others.
 func (b *Board) Answer(topic string, f func(question []byte) []byte) {
-	b.mail.mu.Lock()
-	defer b.mail.mu.Unlock()
-	b.mail.topics[topic] = f
+	b.questions.mu.Lock()
+	defer b.questions.mu.Unlock()
+	b.questions.topics[topic] = f
 }
 
 // answerTo answers a question, and reports whether the topic is known.
@@ -72,9 +72,9 @@ func (b *Board) answerTo(topic string, question []byte) ([]byte, bool) {
 	if topic == topicHas {
 		return b.has(question), true
 	}
-	b.mail.mu.Lock()
-	f := b.mail.topics[topic]
-	b.mail.mu.Unlock()
+	b.questions.mu.Lock()
+	f := b.questions.topics[topic]
+	b.questions.mu.Unlock()
 	if f == nil {
 		return nil, false
 	}
@@ -91,15 +91,15 @@ const (
 // answerAll answers, in the background, the open questions that this instance has not seen yet.
 func (b *Board) answerAll(ctx context.Context, open []string) {
 	for _, id := range open {
-		if len(b.mail.busy) == cap(b.mail.busy) {
+		if len(b.questions.busy) == cap(b.questions.busy) {
 			return // the next look answers the others
 		}
-		if !b.mail.first(id) {
+		if !b.questions.first(id) {
 			continue
 		}
-		b.mail.busy <- struct{}{}
-		b.mail.done.Go(func() {
-			defer func() { <-b.mail.busy }()
+		b.questions.busy <- struct{}{}
+		b.questions.done.Go(func() {
+			defer func() { <-b.questions.busy }()
 			b.answerOne(ctx, id)
 		})
 	}
@@ -135,7 +135,7 @@ func (b *Board) Ask(ctx context.Context, topic string, question []byte) (answers
 	ctx, cancel := context.WithTimeout(ctx, AskTimeout)
 	defer cancel()
 	own := make(chan *expectation, 1)
-	b.mail.done.Go(func() {
+	b.questions.done.Go(func() {
 		self := &expectation{Member: Member{Node: b.o.Self, Follows: true}, mark: unhandled}
 		if answer, ok := b.answerTo(topic, question); ok {
 			self.mark, self.answer = answered, answer
@@ -163,9 +163,9 @@ func (b *Board) Ask(ctx context.Context, topic string, question []byte) (answers
 		return answers, nil, nil
 	}
 	id := rand.Text()
-	b.mail.first(id)
+	b.questions.first(id)
 	members := make(chan []Member, 1)
-	b.mail.done.Go(func() { members <- b.listMembers(ctx) })
+	b.questions.done.Go(func() { members <- b.listMembers(ctx) })
 	limited, end := context.WithTimeout(ctx, b.o.Timeout)
 	err = b.table.Ask(limited, id, topic+"\n"+string(question))
 	end()
@@ -266,13 +266,13 @@ func (b *Board) listMembers(ctx context.Context) []Member {
 	ctx, cancel := context.WithTimeout(ctx, b.o.Timeout)
 	defer cancel()
 	members, err := b.o.Members(ctx)
-	b.mail.mu.Lock()
-	defer b.mail.mu.Unlock()
+	b.questions.mu.Lock()
+	defer b.questions.mu.Unlock()
 	if err == nil {
-		b.mail.members = slices.Clone(members)
+		b.questions.members = slices.Clone(members)
 		return members
 	}
-	for _, known := range b.mail.members { // an error may come with a part of the list
+	for _, known := range b.questions.members { // an error may come with a part of the list
 		if !slices.ContainsFunc(members, func(m Member) bool { return m.ID == known.ID }) {
 			members = append(members, known)
 		}
@@ -283,10 +283,10 @@ func (b *Board) listMembers(ctx context.Context) []Member {
 // alsoThere remembers an instance that has answered though it is not listed: the list may have been lost.
 func (b *Board) alsoThere(id, name string) Member {
 	m := Member{Node: Node{ID: printable(id), Name: printable(name)}, Follows: true}
-	b.mail.mu.Lock()
-	defer b.mail.mu.Unlock()
-	if !slices.ContainsFunc(b.mail.members, func(other Member) bool { return other.ID == m.ID }) {
-		b.mail.members = append(b.mail.members, m)
+	b.questions.mu.Lock()
+	defer b.questions.mu.Unlock()
+	if !slices.ContainsFunc(b.questions.members, func(other Member) bool { return other.ID == m.ID }) {
+		b.questions.members = append(b.questions.members, m)
 	}
 	return m
 }
@@ -308,7 +308,7 @@ func printable(name string) string {
 
 // knownMembers returns the instances that were last listed.
 func (b *Board) knownMembers() []Member {
-	b.mail.mu.Lock()
-	defer b.mail.mu.Unlock()
-	return slices.Clone(b.mail.members)
+	b.questions.mu.Lock()
+	defer b.questions.mu.Unlock()
+	return slices.Clone(b.questions.members)
 }

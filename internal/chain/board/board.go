@@ -67,12 +67,12 @@ type Options struct {
 // Board is a replica of the records of a fleet. Use [Open]. Its methods may be called from
 // any number of goroutines.
 type Board struct {
-	o     Options
-	table chain.Table
-	by    uint32                   // random: marks the orders of this process
-	now   atomic.Pointer[[]Record] // what All returns, as of the last change
-	mail  mail
-	lines journal
+	o         Options
+	table     chain.Table
+	by        uint32                   // random: marks the orders of this process
+	now       atomic.Pointer[[]Record] // what All returns, as of the last change
+	questions questions
+	lines     journal
 
 	mu       sync.Mutex // also held while the file is written and watchers are told
 	records  map[string]*Record
@@ -109,7 +109,7 @@ func Open(o Options) (*Board, error) {
 		file: file{name: o.File}, wake: make(chan struct{}, 1),
 	}
 	b.is.epoch, b.is.fresh = "", rand.Text()
-	b.mail.open()
+	b.questions.open()
 	if o.File != "" {
 		s, err := readState(o.File)
 		if err != nil {
@@ -160,7 +160,7 @@ func (b *Board) Close() {
 			stop()
 		}
 		b.done.Wait()
-		b.mail.wait()
+		b.questions.wait()
 	})
 }
 

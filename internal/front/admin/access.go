@@ -45,7 +45,7 @@ func (s *server) access(n need, next http.Handler) http.Handler {
 func (s *server) refuse(o Operator, r *http.Request, p *Problem) {
 	s.Log.Warn("admin: write refused", "who", o.Name, "peer", r.RemoteAddr, "method", r.Method, "path", r.URL.Path, "why", p.Detail)
 	if more, ok := s.refusals.take(); ok {
-		e := entryOf(o, r, deed{action: actionOf(r)})
+		e := entryOf(o, r, operation{action: actionOf(r)})
 		e.Result, e.Error, e.Skipped = Refused, p.Detail, more
 		s.audit(e)
 	}

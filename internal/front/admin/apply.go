@@ -88,13 +88,13 @@ type Applied struct {
 const applyWait = 5 * time.Second
 
 // applyRules replaces the rules at their source.
-func (s *server) applyRules(r *http.Request) (any, deed, error) {
+func (s *server) applyRules(r *http.Request) (any, operation, error) {
 	var q NewRules
-	d := deed{action: "apply"}
+	d := operation{action: "apply"}
 	if err := decode(r, &q); err != nil {
 		return nil, d, err
 	}
-	d = deed{action: "apply", reason: q.Reason, what: []any{"layer", q.Layer, "files", slices.Sorted(maps.Keys(q.Files)), "from", q.Hash}}
+	d = operation{action: "apply", reason: q.Reason, what: []any{"layer", q.Layer, "files", slices.Sorted(maps.Keys(q.Files)), "from", q.Hash}}
 	if q.BackTo != "" {
 		d.action, d.what = "rollback", []any{"layer", q.Layer, "back_to", q.BackTo, "from", q.Hash}
 	}

@@ -145,9 +145,9 @@ func (q *DeferredQuestion) check() error {
 }
 
 // changeDeferred reads a change, and does it.
-func (s *server) changeDeferred(r *http.Request, action string, do func(*DeferredChange) (int, error)) (any, deed, error) {
+func (s *server) changeDeferred(r *http.Request, action string, do func(*DeferredChange) (int, error)) (any, operation, error) {
 	var q DeferredChange
-	d := deed{action: action}
+	d := operation{action: action}
 	if err := decode(r, &q); err != nil {
 		return nil, d, err
 	}
@@ -170,7 +170,7 @@ func (s *server) changeDeferred(r *http.Request, action string, do func(*Deferre
 }
 
 // retryDeferred makes requests due now.
-func (s *server) retryDeferred(r *http.Request) (any, deed, error) {
+func (s *server) retryDeferred(r *http.Request) (any, operation, error) {
 	return s.changeDeferred(r, "deferred retry", func(q *DeferredChange) (int, error) {
 		if q.ID == "" && q.Rule == "" {
 			return 0, problemf(http.StatusBadRequest, "This does not say which: name an id or a rule.")
@@ -180,7 +180,7 @@ func (s *server) retryDeferred(r *http.Request) (any, deed, error) {
 }
 
 // dropDeferred drops requests.
-func (s *server) dropDeferred(r *http.Request) (any, deed, error) {
+func (s *server) dropDeferred(r *http.Request) (any, operation, error) {
 	return s.changeDeferred(r, "deferred drop", func(q *DeferredChange) (int, error) {
 		if q.ID == "" && q.Rule == "" {
 			return 0, problemf(http.StatusBadRequest, "This does not say which: name an id or a rule.")
@@ -193,7 +193,7 @@ func (s *server) dropDeferred(r *http.Request) (any, deed, error) {
 }
 
 // drainDeferred stops keeping new requests, or resumes it.
-func (s *server) drainDeferred(r *http.Request) (any, deed, error) {
+func (s *server) drainDeferred(r *http.Request) (any, operation, error) {
 	return s.changeDeferred(r, "deferred drain", func(q *DeferredChange) (int, error) {
 		if q.DeferredQuestion != (DeferredQuestion{}) {
 			return 0, problemf(http.StatusBadRequest, "A drain is about all requests: leave out id, rule and state.")

@@ -51,12 +51,12 @@ func (s *server) ask(limit int64, f func(*http.Request) (any, error)) http.Handl
 
 // write answers POST of JSON with what f returns, and records it in the process log and the audit
 // log.
-func (s *server) write(f func(r *http.Request) (v any, d deed, err error)) http.Handler {
+func (s *server) write(f func(r *http.Request) (v any, d operation, err error)) http.Handler {
 	return s.writeUpTo(maxBody, f)
 }
 
 // writeUpTo is write for bodies of at most limit bytes.
-func (s *server) writeUpTo(limit int64, f func(r *http.Request) (v any, d deed, err error)) http.Handler {
+func (s *server) writeUpTo(limit int64, f func(r *http.Request) (v any, d operation, err error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if p := posted(w, r, limit); p != nil {
 			p.answer(w)

@@ -140,20 +140,20 @@ type Change struct {
 	Preview bool `json:"preview,omitempty"`
 }
 
-// deed returns the deed for the logs.
-func (c *Change) deed(action string) deed {
-	return deed{
+// operation returns the operation for the logs.
+func (c *Change) operation(action string) operation {
+	return operation{
 		action: action, reason: c.Reason, preview: c.Preview,
 		what: []any{"rule", c.Rule, "as", c.As, "request", strings.TrimSpace(c.Method + " " + c.URL)},
 	}
 }
 
-func (s *server) resetKeys(r *http.Request) (any, deed, error) {
+func (s *server) resetKeys(r *http.Request) (any, operation, error) {
 	var q Change
 	if err := decode(r, &q); err != nil {
-		return nil, deed{action: "reset"}, err
+		return nil, operation{action: "reset"}, err
 	}
-	d := q.deed("reset")
+	d := q.operation("reset")
 	if err := checkReason(q.Reason); err != nil {
 		return nil, d, err
 	}

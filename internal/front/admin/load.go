@@ -7,9 +7,9 @@ type pushed struct {
 	Value *float64 `json:"value"`
 }
 
-func (s *server) pushLoad(r *http.Request) (any, deed, error) {
+func (s *server) pushLoad(r *http.Request) (any, operation, error) {
 	var p pushed
-	d := deed{action: "load", routine: true}
+	d := operation{action: "load", routine: true}
 	if err := decode(r, &p); err != nil {
 		return nil, d, err
 	}

@@ -104,14 +104,14 @@ func (s *server) ordered() (all []rules.Measure) {
 }
 
 // order puts a measure in force, or previews it.
-func (s *server) order(r *http.Request) (any, deed, error) {
+func (s *server) order(r *http.Request) (any, operation, error) {
 	var o Order
-	d := deed{action: "measure"}
+	d := operation{action: "measure"}
 	if err := decode(r, &o); err != nil {
 		return nil, d, err
 	}
 	m, err := o.measure(time.Now(), operatorOf(r.Context()).Name)
-	d = deed{action: "measure", reason: o.Reason, preview: o.Preview, what: []any{"as", o.As, "rule", o.Rule, "limits", o.Limits}}
+	d = operation{action: "measure", reason: o.Reason, preview: o.Preview, what: []any{"as", o.As, "rule", o.Rule, "limits", o.Limits}}
 	if o.Kind == rules.Ban || o.Kind == rules.Override {
 		d.action = string(o.Kind)
 	}
@@ -228,13 +228,13 @@ type MeasureQuestion struct {
 }
 
 // endMeasure removes a measure before its end.
-func (s *server) endMeasure(r *http.Request) (any, deed, error) {
+func (s *server) endMeasure(r *http.Request) (any, operation, error) {
 	var q MeasureQuestion
-	d := deed{action: "end"}
+	d := operation{action: "end"}
 	if err := decode(r, &q); err != nil {
 		return nil, d, err
 	}
-	d = deed{action: "end", reason: q.Reason, preview: q.Preview, what: []any{"id", q.ID, "kind", string(q.Kind), "as", q.As, "rule", q.Rule}}
+	d = operation{action: "end", reason: q.Reason, preview: q.Preview, what: []any{"id", q.ID, "kind", string(q.Kind), "as", q.As, "rule", q.Rule}}
 	if err := checkReason(q.Reason); err != nil {
 		return nil, d, err
 	}

@@ -12,12 +12,12 @@ import (
 const maxRefundSteps = 30
 
 // refundKeys gives used events back to a caller.
-func (s *server) refundKeys(r *http.Request) (any, deed, error) {
+func (s *server) refundKeys(r *http.Request) (any, operation, error) {
 	var q Change
 	if err := decode(r, &q); err != nil {
-		return nil, deed{action: "refund"}, err
+		return nil, operation{action: "refund"}, err
 	}
-	d := q.deed("refund")
+	d := q.operation("refund")
 	d.what = append(d.what, "events", q.Events)
 	if q.Events < 1 || q.Events > tidegate.MaxCount {
 		return nil, d, problemf(http.StatusBadRequest, "This does not say how many events to give back: events has to be at least 1 and at most %d, and is %d.", int64(tidegate.MaxCount), q.Events)

@@ -113,11 +113,11 @@ func (s *server) explain(r *http.Request) (any, error) {
 }
 
 // reload reads the rule files again, now.
-func (s *server) reload(r *http.Request) (any, deed, error) {
+func (s *server) reload(r *http.Request) (any, operation, error) {
 	var q struct {
 		Reason string `json:"reason"`
 	}
-	d := deed{action: "reload"}
+	d := operation{action: "reload"}
 	if err := decode(r, &q); err != nil {
 		return nil, d, err
 	}

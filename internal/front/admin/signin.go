@@ -78,7 +78,7 @@ func (s *server) signIn(w http.ResponseWriter, r *http.Request) {
 	setSession(w, r, name, SessionLasts)
 	s.Log.Info("admin: signed in", "who", o.Name, "peer", r.RemoteAddr)
 	o.Via = viaSession
-	s.audit(entryOf(o, r, deed{action: "sign-in"}))
+	s.audit(entryOf(o, r, operation{action: "sign-in"}))
 	is := s.who(o, r)
 	is.Ends = expiry.UTC().Truncate(time.Second)
 	answer(w, http.StatusOK, "application/json", is)
@@ -93,7 +93,7 @@ func (s *server) signOut(w http.ResponseWriter, r *http.Request) {
 	if o, ok := s.guard.bySession(r); ok {
 		s.guard.sessions.end(sessionName(r))
 		s.Log.Info("admin: signed out", "who", o.Name, "peer", r.RemoteAddr)
-		s.audit(entryOf(o, r, deed{action: "sign-out"}))
+		s.audit(entryOf(o, r, operation{action: "sign-out"}))
 	}
 	setSession(w, r, "", 0)
 	w.WriteHeader(http.StatusNoContent)

@@ -68,11 +68,11 @@ type WhyRule struct {
 }
 
 // why opens a slip.
-func (s *server) why(r *http.Request) (any, deed, error) {
+func (s *server) why(r *http.Request) (any, operation, error) {
 	var q struct {
 		Slip string `json:"slip"`
 	}
-	d := deed{action: "why"}
+	d := operation{action: "why"}
 	if err := decode(r, &q); err != nil {
 		return nil, d, err
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Answers are longer than requests: while a backlog is sent and nothing new is kept, results make room for results, the oldest
+// Answers are longer than requests: while what waits is sent and nothing new is kept, results make room for results, the oldest
 // first.
 func TestResultsAreBounded(t *testing.T) { everyStore(t, testResultsAreBounded) }
 

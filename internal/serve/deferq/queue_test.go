@@ -71,9 +71,9 @@ func TestSentLaterInOrder(t *testing.T) {
 	}
 }
 
-// While a key has a backlog, requests of that key join it even if the limit has room; other keys
-// pass.
-func TestLiveRequestsJoinTheBacklog(t *testing.T) {
+// While requests of a key wait, others of that key join the line even if the limit has room; other
+// keys pass.
+func TestLiveRequestsJoinTheLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, testRules)
 		defer b.close()
@@ -90,7 +90,7 @@ func TestLiveRequestsJoinTheBacklog(t *testing.T) {
 			t.Errorf("%d %s", w.Code, w.Body)
 		}
 		if w := b.order("bob", "0"); w.Code != 502 {
-			t.Errorf("bob has no backlog, and got %d", w.Code)
+			t.Errorf("nobody waits before bob, and he got %d", w.Code)
 		}
 		b.setSend(nil)
 		time.Sleep(20 * time.Second)
@@ -99,7 +99,7 @@ func TestLiveRequestsJoinTheBacklog(t *testing.T) {
 			t.Errorf("%+v", got[n-2:])
 		}
 		if w := b.order("ann", "4"); w.Code != 200 {
-			t.Errorf("after the backlog: %d", w.Code)
+			t.Errorf("after the line: %d", w.Code)
 		}
 	})
 }

@@ -48,13 +48,13 @@ type Redis struct {
 	consumer string
 
 	mu        sync.Mutex
-	rules     map[string]*backlog // of rules that have or had entries
-	known     bool                // whether rules were read
-	order     []*backlog          // the values of rules, by turn
-	held      map[heldLine]string // lines whose first entry this process tries, with its stream ID
-	unwritten []unwritten         // ends that Redis has not accepted yet
-	away      map[place]absence   // servers, rules and streams that cannot be asked
-	unfit     error               // why nothing may be kept; errUnknown before the first check
+	rules     map[string]*keyspace // of rules that have or had entries
+	known     bool                 // whether rules were read
+	order     []*keyspace          // the values of rules, by turn
+	held      map[heldLine]string  // lines whose first entry this process tries, with its stream ID
+	unwritten []unwritten          // ends that Redis has not accepted yet
+	away      map[place]absence    // servers, rules and streams that cannot be asked
+	unfit     error                // why nothing may be kept; errUnknown before the first check
 
 	polling chan struct{} // has an element while a goroutine looks for a line
 	wake    chan struct{} // a line of this process may be due
@@ -111,7 +111,7 @@ func OpenRedis(o RedisOptions) (*Redis, error) {
 	}
 	r := &Redis{
 		o: o, store: store, scripts: of, consumer: o.Name + "-" + rand.Text()[:8],
-		rules: make(map[string]*backlog), held: make(map[heldLine]string), away: make(map[place]absence), unfit: errUnknown,
+		rules: make(map[string]*keyspace), held: make(map[heldLine]string), away: make(map[place]absence), unfit: errUnknown,
 		polling: make(chan struct{}, 1), wake: make(chan struct{}, 1),
 	}
 	r.life, r.stop = context.WithCancel(context.Background())
@@ -167,7 +167,7 @@ func (r *Redis) aboutRule(rule string) about {
 	if rule == "" {
 		return about{kind: "rules", key: rulesKey(r.scripts)}
 	}
-	return about{"rule", rule, r.backlogOf(rule).key("turns")}
+	return about{"rule", rule, r.keyspaceOf(rule).key("turns")}
 }
 
 // aboutStream returns what is asked about a stream of the user.
@@ -262,18 +262,18 @@ func (r *Redis) isAwayAbout(a about) error {
 	return nil
 }
 
-// backlogOf returns the backlog of a rule.
-func (r *Redis) backlogOf(rule string) *backlog {
-	return &backlog{rule, r.scripts.Prefix() + ":deferred{" + url.PathEscape(rule) + "}"}
+// keyspaceOf returns the keyspace of a rule.
+func (r *Redis) keyspaceOf(rule string) *keyspace {
+	return &keyspace{rule, r.scripts.Prefix() + ":deferred{" + url.PathEscape(rule) + "}"}
 }
 
 // register makes a rule known to all gateways, before the first of its entries is added.
-func (r *Redis) register(ctx context.Context, rule string) (*backlog, error) {
+func (r *Redis) register(ctx context.Context, rule string) (*keyspace, error) {
 	r.mu.Lock()
-	b := r.rules[rule]
+	ks := r.rules[rule]
 	r.mu.Unlock()
-	if b != nil {
-		return b, nil
+	if ks != nil {
+		return ks, nil
 	}
 	if err := r.learn(ctx, rule); err != nil {
 		return nil, err
@@ -297,15 +297,15 @@ func (r *Redis) learn(ctx context.Context, add ...string) error {
 	r.known = true
 	for _, rule := range all {
 		if r.rules[rule] == nil {
-			b := r.backlogOf(rule)
-			r.rules[rule], r.order = b, append(r.order, b)
+			ks := r.keyspaceOf(rule)
+			r.rules[rule], r.order = ks, append(r.order, ks)
 		}
 	}
 	return nil
 }
 
-// allBacklogs returns backlogs, after it has read the rules from Redis if nobody had.
-func (r *Redis) allBacklogs(ctx context.Context) ([]*backlog, error) {
+// allKeyspaces returns the keyspaces, after it has read the rules from Redis if nobody had.
+func (r *Redis) allKeyspaces(ctx context.Context) ([]*keyspace, error) {
 	r.mu.Lock()
 	known := r.known
 	r.mu.Unlock()
@@ -314,22 +314,22 @@ func (r *Redis) allBacklogs(ctx context.Context) ([]*backlog, error) {
 			return nil, err
 		}
 	}
-	return r.backlogs(), nil
+	return r.keyspaces(), nil
 }
 
-// backlogs returns all known backlogs, the next in turn first.
-func (r *Redis) backlogs() []*backlog {
+// keyspaces returns all known keyspaces, the next in turn first.
+func (r *Redis) keyspaces() []*keyspace {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.order)
 }
 
-// passTurn moves a backlog behind the others.
-func (r *Redis) passTurn(b *backlog) {
+// passTurn moves a rule behind the others.
+func (r *Redis) passTurn(ks *keyspace) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if i := slices.Index(r.order, b); i >= 0 {
-		r.order = append(slices.Delete(r.order, i, i+1), b)
+	if i := slices.Index(r.order, ks); i >= 0 {
+		r.order = append(slices.Delete(r.order, i, i+1), ks)
 	}
 }
 

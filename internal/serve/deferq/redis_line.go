@@ -16,8 +16,8 @@ func (r *Redis) Busy(ctx context.Context, l Line) (bool, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.o.Deadline)
 	defer cancel()
-	b := r.backlogOf(l.Rule)
-	got, err := r.run(ctx, b.rule, "look whether requests are kept", scripts.busy, []string{b.line(nameOf(l))})
+	ks := r.keyspaceOf(l.Rule)
+	got, err := r.run(ctx, ks.rule, "look whether requests are kept", scripts.busy, []string{ks.line(nameOf(l))})
 	return err == nil && got[0] == "1", err
 }
 
@@ -30,7 +30,7 @@ func (r *Redis) Room(ctx context.Context, l Line, size int64, b Bounds) error {
 		return err
 	}
 	e := &Entry{Line: l}
-	verdict, err := r.run(ctx, l.Rule, "look for a place", scripts.room, r.addKeys(r.backlogOf(l.Rule), e), r.addArgs(e, size, b, "")...)
+	verdict, err := r.run(ctx, l.Rule, "look for a place", scripts.room, r.addKeys(r.keyspaceOf(l.Rule), e), r.addArgs(e, size, b, "")...)
 	if err == nil && verdict[0] == "full" {
 		return ErrFull
 	}
@@ -38,10 +38,10 @@ func (r *Redis) Room(ctx context.Context, l Line, size int64, b Bounds) error {
 }
 
 // addKeys returns the keys of room.lua.
-func (r *Redis) addKeys(b *backlog, e *Entry) []string {
+func (r *Redis) addKeys(ks *keyspace, e *Entry) []string {
 	return []string{
-		b.key("meta"), b.key("turns"), b.key("waiting"), b.key("done"), b.key("dead"), b.key("lines"),
-		b.line(nameOf(e.Line)), b.entry(e.ID), b.body(e.ID),
+		ks.key("meta"), ks.key("turns"), ks.key("waiting"), ks.key("done"), ks.key("dead"), ks.key("lines"),
+		ks.line(nameOf(e.Line)), ks.entry(e.ID), ks.body(e.ID),
 	}
 }
 
@@ -68,13 +68,13 @@ func (r *Redis) Add(ctx context.Context, e *Entry, bounds Bounds) (before int, e
 	if len(record) > maxRecord {
 		return 0, ErrFull
 	}
-	b, err := r.register(ctx, e.Line.Rule)
+	ks, err := r.register(ctx, e.Line.Rule)
 	if err != nil {
 		return 0, err
 	}
-	keys, args := r.addKeys(b, e), r.addArgs(e, e.size(), bounds, string(record))
+	keys, args := r.addKeys(ks, e), r.addArgs(e, e.size(), bounds, string(record))
 	for range 100 { // ended entries make room, a few at a time
-		got, err := r.run(ctx, b.rule, "keep the request", scripts.add, keys, args...)
+		got, err := r.run(ctx, ks.rule, "keep the request", scripts.add, keys, args...)
 		switch {
 		case err != nil:
 			go r.takeBack(e.Line, e.ID)
@@ -85,7 +85,7 @@ func (r *Redis) Add(ctx context.Context, e *Entry, bounds Bounds) (before int, e
 		case got[0] == "full" || len(got) == 1:
 			return 0, ErrFull
 		}
-		if err := r.forget(ctx, b, got[1:]); err != nil {
+		if err := r.forget(ctx, ks, got[1:]); err != nil {
 			return 0, err
 		}
 	}
@@ -97,7 +97,7 @@ func (r *Redis) takeBack(l Line, id string) {
 	for r.life.Err() == nil {
 		err := r.end(r.life, &Entry{V: Version, ID: id, Line: l, State: Dead, Reason: "its client was told that it is not kept"}, "", true)
 		if err == nil {
-			_ = r.forget(r.life, r.backlogOf(l.Rule), []string{id}) // if this fails, it stays as a dead letter
+			_ = r.forget(r.life, r.keyspaceOf(l.Rule), []string{id}) // if this fails, it stays as a dead letter
 		}
 		if err == nil || errors.Is(err, ErrNone) {
 			return
@@ -114,7 +114,7 @@ func (r *Redis) Next(ctx context.Context) (*Entry, error) {
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
-		b, name, wait, err := r.turn(ctx)
+		ks, name, wait, err := r.turn(ctx)
 		if err != nil {
 			wait = awayFor
 		}
@@ -128,30 +128,30 @@ func (r *Redis) Next(ctx context.Context) (*Entry, error) {
 		}
 		<-r.polling
 		// Finish the claim even if ctx ends: no other gateway gets the line for a while.
-		if e := r.first(context.WithoutCancel(ctx), b, name); e != nil {
+		if e := r.first(context.WithoutCancel(ctx), ks, name); e != nil {
 			return e, nil
 		}
 	}
 }
 
 // turn returns the next line, or "" and how long to wait. Rules take turns.
-func (r *Redis) turn(ctx context.Context) (b *backlog, name string, wait time.Duration, err error) {
+func (r *Redis) turn(ctx context.Context) (ks *keyspace, name string, wait time.Duration, err error) {
 	wait = pollEvery
-	for _, b := range r.backlogs() {
+	for _, ks := range r.keyspaces() {
 		if ctx.Err() != nil {
 			return nil, "", 0, ctx.Err()
 		}
-		if r.isAway(b.rule) != nil {
+		if r.isAway(ks.rule) != nil {
 			continue
 		}
 		// If the answer were lost, the line would be left alone until the takeover.
-		got, err := r.run(context.WithoutCancel(ctx), b.rule, "look for deferred requests", scripts.turn, []string{b.key("turns")}, micros(r.o.Takeover), micros(longestWait))
+		got, err := r.run(context.WithoutCancel(ctx), ks.rule, "look for deferred requests", scripts.turn, []string{ks.key("turns")}, micros(r.o.Takeover), micros(longestWait))
 		if err != nil { // rules on other servers continue
 			continue
 		}
 		if got[0] != "" {
-			r.passTurn(b)
-			return b, got[0], 0, nil
+			r.passTurn(ks)
+			return ks, got[0], 0, nil
 		}
 		if us, err := strconv.ParseInt(got[1], 10, 64); err == nil && us >= 0 {
 			wait = min(wait, time.Duration(us)*time.Microsecond)
@@ -166,8 +166,8 @@ const longestWait = maxRetryAfter + time.Second
 
 // first claims the first entry of a line; nil if there is none, another gateway has it, or Redis
 // does not answer.
-func (r *Redis) first(ctx context.Context, b *backlog, name string) *Entry {
-	l := heldLine{b.rule, name}
+func (r *Redis) first(ctx context.Context, ks *keyspace, name string) *Entry {
+	l := heldLine{ks.rule, name}
 	r.mu.Lock()
 	_, ours := r.held[l]
 	r.mu.Unlock()
@@ -175,7 +175,7 @@ func (r *Redis) first(ctx context.Context, b *backlog, name string) *Entry {
 		r.renew(ctx)
 		return nil
 	}
-	got, err := r.run(ctx, b.rule, "take a deferred request", scripts.head, []string{b.key("turns"), b.line(name)}, name, r.consumer, millis(r.o.Takeover))
+	got, err := r.run(ctx, ks.rule, "take a deferred request", scripts.head, []string{ks.key("turns"), ks.line(name)}, name, r.consumer, millis(r.o.Takeover))
 	if err != nil || len(got) == 0 {
 		return nil
 	}
@@ -183,21 +183,21 @@ func (r *Redis) first(ctx context.Context, b *backlog, name string) *Entry {
 	r.mu.Lock()
 	r.held[l] = sid
 	r.mu.Unlock()
-	e, _, err := r.read(ctx, b, id, true)
+	e, _, err := r.read(ctx, ks, id, true)
 	var bad *recordError
 	var version *versionError
 	switch {
 	case errors.As(err, &version): // a gateway of that version sends it; the line waits
-		r.o.Log.Warn("a deferred request is left to gateways of another version", "rule", b.rule, "id", id, "err", err)
+		r.o.Log.Warn("a deferred request is left to gateways of another version", "rule", ks.rule, "id", id, "err", err)
 		e.Next = time.Now().Add(leaveFor)
-		r.settle(l, func(ctx context.Context) error { return r.putBack(ctx, b, l.name, sid, e) })
+		r.settle(l, func(ctx context.Context) error { return r.putBack(ctx, ks, l.name, sid, e) })
 		return nil
 	case errors.As(err, &bad), errors.Is(err, ErrNone): // the line continues, and the entry becomes a dead letter
 		if bad == nil {
 			err = errors.New("its record is gone: somebody has deleted it")
 		}
-		r.o.Log.Error("a deferred request cannot be read", "rule", b.rule, "id", id, "err", err)
-		e = &Entry{V: Version, ID: id, Line: Line{Rule: b.rule}, State: Dead, Reason: err.Error(), Ended: time.Now()}
+		r.o.Log.Error("a deferred request cannot be read", "rule", ks.rule, "id", id, "err", err)
+		e = &Entry{V: Version, ID: id, Line: Line{Rule: ks.rule}, State: Dead, Reason: err.Error(), Ended: time.Now()}
 		r.endHeld(l, e, true)
 		return nil
 	case err != nil || e.State != Trying: // it is claimed, and will be tried again after the takeover
@@ -219,12 +219,12 @@ func (e *recordError) Unwrap() error { return e.error }
 
 // read returns an entry with its number in the line. If try is set, it also marks it as being tried
 // and reads its body. With a [*recordError], it returns what is known of the entry.
-func (r *Redis) read(ctx context.Context, b *backlog, id string, try bool) (e *Entry, n int64, err error) {
+func (r *Redis) read(ctx context.Context, ks *keyspace, id string, try bool) (e *Entry, n int64, err error) {
 	mark := "0"
 	if try {
 		mark = "1"
 	}
-	got, err := r.run(ctx, b.rule, "read a deferred request", scripts.read, []string{b.entry(id), b.body(id)}, mark)
+	got, err := r.run(ctx, ks.rule, "read a deferred request", scripts.read, []string{ks.entry(id), ks.body(id)}, mark)
 	switch {
 	case err != nil:
 		return nil, 0, err
@@ -235,7 +235,7 @@ func (r *Redis) read(ctx context.Context, b *backlog, id string, try bool) (e *E
 	var unreadable error
 	if err != nil { // the fields beside the record are known in any case
 		unreadable = &recordError{fmt.Errorf("its record cannot be read: %w", err)}
-		e = &Entry{ID: id, Line: Line{Rule: b.rule}}
+		e = &Entry{ID: id, Line: Line{Rule: ks.rule}}
 	}
 	e.State, e.Reason = State(got[1]), got[3]
 	var number [5]int64 // attempts, time until it expires and until it is due, its number, the size of the body
@@ -257,16 +257,16 @@ func (r *Redis) read(ctx context.Context, b *backlog, id string, try bool) (e *E
 		return e, number[3], unreadable
 	}
 	if try {
-		e.Request.Body, err = r.bodyOf(ctx, b, id, number[4])
+		e.Request.Body, err = r.bodyOf(ctx, ks, id, number[4])
 	}
 	return e, number[3], err
 }
 
 // bodyOf reads a body in parts.
-func (r *Redis) bodyOf(ctx context.Context, b *backlog, id string, size int64) ([]byte, error) {
+func (r *Redis) bodyOf(ctx context.Context, ks *keyspace, id string, size int64) ([]byte, error) {
 	body := make([]byte, 0, size)
 	for from := int64(0); from < size; from += partSize {
-		got, err := r.run(ctx, b.rule, "read a deferred request", scripts.part, []string{b.body(id)}, strconv.FormatInt(from, 10), strconv.FormatInt(from+partSize-1, 10))
+		got, err := r.run(ctx, ks.rule, "read a deferred request", scripts.part, []string{ks.body(id)}, strconv.FormatInt(from, 10), strconv.FormatInt(from+partSize-1, 10))
 		if err != nil {
 			return nil, err
 		}
@@ -284,17 +284,17 @@ func (r *Redis) Again(e *Entry) {
 	if !held {
 		return
 	}
-	b := r.backlogOf(e.Line.Rule)
-	r.settle(l, func(ctx context.Context) error { return r.putBack(ctx, b, l.name, sid, e) })
+	ks := r.keyspaceOf(e.Line.Rule)
+	r.settle(l, func(ctx context.Context) error { return r.putBack(ctx, ks, l.name, sid, e) })
 }
 
 // putBack puts an entry back at the front of its line, to be due at e.Next.
-func (r *Redis) putBack(ctx context.Context, b *backlog, name, sid string, e *Entry) error {
+func (r *Redis) putBack(ctx context.Context, ks *keyspace, name, sid string, e *Entry) error {
 	wait := max(time.Until(e.Next), 0)
 	if e.Next.IsZero() {
 		wait = 0
 	}
-	_, err := r.run(ctx, b.rule, "put a deferred request back", scripts.again, []string{b.key("turns"), b.line(name), b.entry(e.ID)},
+	_, err := r.run(ctx, ks.rule, "put a deferred request back", scripts.again, []string{ks.key("turns"), ks.line(name), ks.entry(e.ID)},
 		name, r.consumer, sid, strconv.Itoa(e.Attempts), micros(wait), e.Reason)
 	return err
 }
@@ -310,7 +310,7 @@ func (r *Redis) endHeld(l heldLine, e *Entry, sweep bool) {
 	sid := r.held[l]
 	r.mu.Unlock()
 	r.settle(l, func(ctx context.Context) error {
-		err := r.endAt(ctx, r.backlogOf(l.rule), l.name, e, r.consumer, sid, sweep)
+		err := r.endAt(ctx, r.keyspaceOf(l.rule), l.name, e, r.consumer, sid, sweep)
 		if errors.Is(err, ErrNone) || errors.Is(err, errLost) {
 			return nil // it has ended before, or another gateway takes care of it
 		}
@@ -324,12 +324,12 @@ var errLost = errors.New("another gateway tries it")
 // end removes an entry from its line, and records its end; by is "" for an operator. With sweep, it
 // deletes the body of the request as well.
 func (r *Redis) end(ctx context.Context, e *Entry, by string, sweep bool) error {
-	return r.endAt(ctx, r.backlogOf(e.Line.Rule), nameOf(e.Line), e, by, "", sweep)
+	return r.endAt(ctx, r.keyspaceOf(e.Line.Rule), nameOf(e.Line), e, by, "", sweep)
 }
 
 // endAt is end in a line by its name. sid is the stream ID of the entry, by which it leaves the line
 // even if its record is gone; "" if it is not known.
-func (r *Redis) endAt(ctx context.Context, b *backlog, name string, e *Entry, by, sid string, sweep bool) error {
+func (r *Redis) endAt(ctx context.Context, ks *keyspace, name string, e *Entry, by, sid string, sweep bool) error {
 	record := e.ended()
 	text, err := encode(&record)
 	if err == nil && len(text) > maxRecord && record.Result != nil { // the record only has room for the status
@@ -343,15 +343,15 @@ func (r *Redis) endAt(ctx context.Context, b *backlog, name string, e *Entry, by
 	if sweep {
 		delBody = "1"
 	}
-	got, err := r.run(ctx, b.rule, "record the end of a deferred request", scripts.end, []string{
-		b.key("meta"), b.key("turns"), b.key("waiting"), b.key(string(e.State)), b.key("lines"), b.line(name), b.entry(e.ID), b.body(e.ID),
+	got, err := r.run(ctx, ks.rule, "record the end of a deferred request", scripts.end, []string{
+		ks.key("meta"), ks.key("turns"), ks.key("waiting"), ks.key(string(e.State)), ks.key("lines"), ks.line(name), ks.entry(e.ID), ks.body(e.ID),
 	}, name, e.ID, by, string(e.State), strconv.Itoa(e.Attempts), e.Reason, string(text), strconv.FormatInt(record.size(), 10), delBody, strconv.FormatInt(r.o.Max, 10), sid)
 	if err != nil {
 		return err
 	}
 	switch got[0] {
 	case "over":
-		_ = r.trim(ctx, b) // if this fails, the next end trims
+		_ = r.trim(ctx, ks) // if this fails, the next end trims
 	case "none":
 		return ErrNone
 	case "lost":

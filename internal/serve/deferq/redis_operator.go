@@ -7,27 +7,27 @@ import (
 	"time"
 )
 
-// find looks for an entry in the backlogs of all rules. It returns the backlog, the entry without its
+// find looks for an entry in the keyspaces of all rules. It returns the keyspace, the entry without its
 // body, and its number in the line; ErrNone if no rule has it.
-func (r *Redis) find(ctx context.Context, id string) (b *backlog, e *Entry, n int64, err error) {
+func (r *Redis) find(ctx context.Context, id string) (ks *keyspace, e *Entry, n int64, err error) {
 	if len(id) != len(NewID()) { // no other string may become part of a key
 		return nil, nil, 0, ErrNone
 	}
 	for range 2 {
-		all, err := r.allBacklogs(ctx)
+		all, err := r.allKeyspaces(ctx)
 		if err != nil {
 			return nil, nil, 0, err
 		}
 		var away error // why a rule that may have the entry could not be asked
-		for _, b := range all {
-			err := r.isAway(b.rule)
+		for _, ks := range all {
+			err := r.isAway(ks.rule)
 			if err == nil {
-				e, n, err = r.read(ctx, b, id, false)
+				e, n, err = r.read(ctx, ks, id, false)
 			}
 			var bad *recordError
 			switch {
 			case err == nil || errors.As(err, &bad):
-				return b, e, n, err
+				return ks, e, n, err
 			case !errors.Is(err, ErrNone):
 				away = err
 			}
@@ -35,7 +35,7 @@ func (r *Redis) find(ctx context.Context, id string) (b *backlog, e *Entry, n in
 		if away != nil {
 			return nil, nil, 0, away
 		}
-		if r.learn(ctx) != nil || len(r.backlogs()) == len(all) { // other gateways may have added a rule that is not known here
+		if r.learn(ctx) != nil || len(r.keyspaces()) == len(all) { // other gateways may have added a rule that is not known here
 			break
 		}
 	}
@@ -45,11 +45,11 @@ func (r *Redis) find(ctx context.Context, id string) (b *backlog, e *Entry, n in
 // Get implements Store. Entries behind a dropped one still count it as before them until it would
 // have been sent.
 func (r *Redis) Get(ctx context.Context, id string) (e *Entry, before int, err error) {
-	b, e, n, err := r.find(ctx, id)
+	ks, e, n, err := r.find(ctx, id)
 	if err != nil || e.State == Done || e.State == Dead {
 		return e, 0, err
 	}
-	got, err := r.run(ctx, b.rule, "read the place in the line", scripts.place, []string{b.line(nameOf(e.Line))})
+	got, err := r.run(ctx, ks.rule, "read the place in the line", scripts.place, []string{ks.line(nameOf(e.Line))})
 	if err != nil {
 		return nil, 0, err
 	}
@@ -62,18 +62,18 @@ const listedAtOnce = 1000
 
 // List implements Store. Waiting entries come first, the oldest first.
 func (r *Redis) List(ctx context.Context, show func(*Entry) bool) error {
-	all, err := r.allBacklogs(ctx)
+	all, err := r.allKeyspaces(ctx)
 	if err != nil {
 		return err
 	}
 	for _, kind := range []string{"waiting", "dead", "done"} {
-		for _, b := range all {
-			ids, err := r.ids(ctx, b, kind)
+		for _, ks := range all {
+			ids, err := r.ids(ctx, ks, kind)
 			if err != nil {
 				return err
 			}
 			for _, id := range ids {
-				e, _, err := r.read(ctx, b, id, false)
+				e, _, err := r.read(ctx, ks, id, false)
 				var bad *recordError
 				switch {
 				case errors.Is(err, ErrNone):
@@ -92,9 +92,9 @@ func (r *Redis) List(ctx context.Context, show func(*Entry) bool) error {
 	return nil
 }
 
-func (r *Redis) ids(ctx context.Context, b *backlog, kind string) (all []string, err error) {
+func (r *Redis) ids(ctx context.Context, ks *keyspace, kind string) (all []string, err error) {
 	for {
-		got, err := r.run(ctx, b.rule, "list deferred requests", scripts.list, []string{b.key(kind)}, strconv.Itoa(len(all)), strconv.Itoa(len(all)+listedAtOnce-1))
+		got, err := r.run(ctx, ks.rule, "list deferred requests", scripts.list, []string{ks.key(kind)}, strconv.Itoa(len(all)), strconv.Itoa(len(all)+listedAtOnce-1))
 		if err != nil {
 			return nil, err
 		}
@@ -107,12 +107,12 @@ func (r *Redis) ids(ctx context.Context, b *backlog, kind string) (all []string,
 
 // Retry implements Store. The clock of Redis decides when a waiting entry is due.
 func (r *Redis) Retry(ctx context.Context, id string, _ time.Time) error {
-	b, e, _, err := r.find(ctx, id)
+	ks, e, _, err := r.find(ctx, id)
 	if err != nil {
 		return err
 	}
 	name := nameOf(e.Line)
-	got, err := r.run(ctx, b.rule, "retry a deferred request", scripts.retry, []string{b.key("turns"), b.line(name), b.entry(id)}, name)
+	got, err := r.run(ctx, ks.rule, "retry a deferred request", scripts.retry, []string{ks.key("turns"), ks.line(name), ks.entry(id)}, name)
 	if err != nil {
 		return err
 	}
@@ -124,18 +124,18 @@ func (r *Redis) Retry(ctx context.Context, id string, _ time.Time) error {
 	case "done":
 		return ErrEnded
 	case "dead":
-		return r.revive(ctx, b, name, e)
+		return r.revive(ctx, ks, name, e)
 	}
 	r.nudge()
 	return nil
 }
 
 // revive appends a dead entry to its line.
-func (r *Redis) revive(ctx context.Context, b *backlog, name string, e *Entry) error {
+func (r *Redis) revive(ctx context.Context, ks *keyspace, name string, e *Entry) error {
 	if e.Request.Method == "" {
 		return ErrEnded // the request itself was removed
 	}
-	body, _, err := r.read(ctx, b, e.ID, true) // a dead entry is not marked
+	body, _, err := r.read(ctx, ks, e.ID, true) // a dead entry is not marked
 	if err != nil {
 		return err
 	}
@@ -145,8 +145,8 @@ func (r *Redis) revive(ctx context.Context, b *backlog, name string, e *Entry) e
 	if err != nil {
 		return err
 	}
-	got, err := r.run(ctx, b.rule, "revive a deferred request", scripts.revive, []string{
-		b.key("meta"), b.key("turns"), b.key("waiting"), b.key("dead"), b.key("lines"), b.line(name), b.entry(e.ID),
+	got, err := r.run(ctx, ks.rule, "revive a deferred request", scripts.revive, []string{
+		ks.key("meta"), ks.key("turns"), ks.key("waiting"), ks.key("dead"), ks.key("lines"), ks.line(name), ks.entry(e.ID),
 	}, name, e.ID, string(record), strconv.FormatInt(e.size(), 10), micros(e.Keep))
 	if err != nil {
 		return err
@@ -160,7 +160,7 @@ func (r *Redis) revive(ctx context.Context, b *backlog, name string, e *Entry) e
 
 // Drop implements Store.
 func (r *Redis) Drop(ctx context.Context, id, reason string) error {
-	b, e, _, err := r.find(ctx, id)
+	ks, e, _, err := r.find(ctx, id)
 	if err != nil && !(errors.Is(err, ErrUnreadable) && e.State == Dead) { // which can be removed as it is
 		return err
 	}
@@ -168,7 +168,7 @@ func (r *Redis) Drop(ctx context.Context, id, reason string) error {
 	case Done:
 		return ErrEnded
 	case Dead:
-		return r.forget(ctx, b, []string{id})
+		return r.forget(ctx, ks, []string{id})
 	}
 	e.State, e.Reason, e.Ended, e.Request, e.Checks = Dead, reason, time.Now(), Request{}, nil // the request itself is removed
 	return r.end(ctx, e, "", true)
@@ -188,16 +188,16 @@ func (r *Redis) Stats(ctx context.Context) (s Stats, err error) {
 	if !known && r.isAway("") != nil { // metrics do not wait for it
 		return s, nil
 	}
-	all, err := r.allBacklogs(ctx)
+	all, err := r.allKeyspaces(ctx)
 	if err != nil {
 		s.Err = err
 		return s, nil
 	}
-	for _, b := range all {
-		if r.isAway(b.rule) != nil {
+	for _, ks := range all {
+		if r.isAway(ks.rule) != nil {
 			continue
 		}
-		got, err := r.run(ctx, b.rule, "count deferred requests", scripts.stats, []string{b.key("meta"), b.key("turns"), b.key("waiting"), b.key("done"), b.key("dead")})
+		got, err := r.run(ctx, ks.rule, "count deferred requests", scripts.stats, []string{ks.key("meta"), ks.key("turns"), ks.key("waiting"), ks.key("done"), ks.key("dead")})
 		if err != nil {
 			s.Err = err
 			continue
@@ -210,7 +210,7 @@ func (r *Redis) Stats(ctx context.Context) (s Stats, err error) {
 		}
 		s.Bytes, s.Lines, s.Done, s.Dead = s.Bytes+n[1], s.Lines+n[2], s.Done+n[3], s.Dead+n[4]
 		if s.Waiting += n[0]; n[0] > 0 {
-			s.Rules[b.rule] = n[0]
+			s.Rules[ks.rule] = n[0]
 		}
 		if at := time.Now().Add(-time.Duration(n[5]) * time.Microsecond); n[5] >= 0 && (s.Oldest.IsZero() || at.Before(s.Oldest)) {
 			s.Oldest = at

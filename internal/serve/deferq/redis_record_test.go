@@ -99,11 +99,11 @@ func TestEndWithoutAReply(t *testing.T) {
 			r.tending.Wait()
 			all := &losing{r.scripts, []*chain.Script{scripts.end}}
 			r.scripts = all
-			b, name, _, err := r.turn(t.Context())
+			ks, name, _, err := r.turn(t.Context())
 			if err != nil || name == "" {
 				t.Fatalf("%q %v", name, err)
 			}
-			if e := r.first(t.Context(), b, name); e != nil {
+			if e := r.first(t.Context(), ks, name); e != nil {
 				e.State = Done
 				r.End(e)
 			}
@@ -111,7 +111,7 @@ func TestEndWithoutAReply(t *testing.T) {
 				t.Fatalf("%d ends are not written, %d lines are held", len(r.unwritten), len(r.held))
 			}
 			all.lost = nil
-			if err := r.forget(t.Context(), b, []string{first.ID}); err != nil {
+			if err := r.forget(t.Context(), ks, []string{first.ID}); err != nil {
 				t.Fatal(err)
 			}
 			r.writeEnds(t.Context(), true)
@@ -165,7 +165,7 @@ func TestDeletedRecordInRedis(t *testing.T) {
 			}
 			second.State = Done
 			r.End(second)
-			if err := r.forget(t.Context(), r.backlogOf("orders"), []string{gone.ID, behind.ID}); err != nil {
+			if err := r.forget(t.Context(), r.keyspaceOf("orders"), []string{gone.ID, behind.ID}); err != nil {
 				t.Fatal(err)
 			}
 			if s, err := r.Stats(t.Context()); err != nil || s.Waiting != 0 || s.Bytes != 0 || s.Lines != 0 || s.Dead != 0 || s.Done != 0 {

@@ -32,9 +32,9 @@ var scripts = struct {
 	list: newScript("list"), stats: newScript("stats"), rules: newScript("rules"), append: newScript("append"),
 }
 
-// backlog is what Redis keeps of one rule. All keys have the same tag, so that they are in one slot of a
-// cluster and on one shard, and scripts reach all of them. No counter has a key like these, since theirs
-// contain :{.
+// keyspace names the keys of what Redis keeps of one rule. They have the same tag, so that they are in
+// one slot of a cluster and on one shard, and scripts reach all of them. No counter has a key like
+// these, since theirs contain :{.
 //
 //	PREFIX:deferred{RULE}:turns       names of lines, by when somebody may look at them
 //	PREFIX:deferred{RULE}:line:NAME   a line: a stream of IDs, with the group gateways
@@ -46,14 +46,14 @@ var scripts = struct {
 //	PREFIX:deferred{RULE}:meta        how many wait, bytes of all, and bytes of those that have ended
 //
 // PREFIX:deferred:rules has the names of all rules that ever had entries.
-type backlog struct {
+type keyspace struct {
 	rule, base string
 }
 
-func (b *backlog) key(kind string, more ...string) string {
-	return strings.Join(append([]string{b.base, kind}, more...), ":")
+func (ks *keyspace) key(kind string, more ...string) string {
+	return strings.Join(append([]string{ks.base, kind}, more...), ":")
 }
 
-func (b *backlog) line(name string) string { return b.key("line", name) }
-func (b *backlog) entry(id string) string  { return b.key("entry", id) }
-func (b *backlog) body(id string) string   { return b.key("body", id) }
+func (ks *keyspace) line(name string) string { return ks.key("line", name) }
+func (ks *keyspace) entry(id string) string  { return ks.key("entry", id) }
+func (ks *keyspace) body(id string) string   { return ks.key("body", id) }

@@ -39,7 +39,7 @@ func bodies(n int) (all []string) {
 
 // When the master of Sentinels dies while requests are kept, its replica has them, in their order; what was
 // being sent is recorded there, and more are kept.
-func TestSentinelFailoverWithABacklog(t *testing.T) {
+func TestSentinelFailoverWithRequestsWaiting(t *testing.T) {
 	servers, sentinels := testdep.RedisSentinel(t, 1, keepsAll...)
 	var at []string
 	for _, s := range sentinels {
@@ -89,7 +89,7 @@ func overShards(t testing.TB, n int) (servers []*testdep.RedisServer, shards []r
 	return servers, shards
 }
 
-// Over shards a backlog is kept as on one server.
+// Over shards requests are kept as on one server.
 func TestShards(t *testing.T) {
 	_, shards := overShards(t, 3)
 	n := 0

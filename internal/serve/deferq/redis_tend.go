@@ -53,18 +53,18 @@ func (r *Redis) renew(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, max(r.o.Takeover/4, time.Second/4))
 	defer cancel()
 	var asked sync.WaitGroup
-	for _, b := range r.backlogs() {
-		keys, args := []string{b.key("turns")}, []string{r.consumer, micros(r.o.Takeover)}
+	for _, ks := range r.keyspaces() {
+		keys, args := []string{ks.key("turns")}, []string{r.consumer, micros(r.o.Takeover)}
 		r.mu.Lock()
 		for l, sid := range r.held {
-			if l.rule == b.rule {
-				keys, args = append(keys, b.line(l.name)), append(args, l.name, sid)
+			if l.rule == ks.rule {
+				keys, args = append(keys, ks.line(l.name)), append(args, l.name, sid)
 			}
 		}
 		r.mu.Unlock()
 		if len(keys) > 1 { // also if its server has just failed: another gateway may take over what is not renewed
 			asked.Go(func() {
-				_, _ = r.run(ctx, b.rule, "renew the claims of deferred requests", scripts.renew, keys, args...) // again at the next tick
+				_, _ = r.run(ctx, ks.rule, "renew the claims of deferred requests", scripts.renew, keys, args...) // again at the next tick
 			})
 		}
 	}
@@ -107,14 +107,14 @@ func (r *Redis) writeEnds(ctx context.Context, last bool) {
 
 // purge removes entries that ended long ago.
 func (r *Redis) purge(ctx context.Context) {
-	for _, b := range r.backlogs() {
-		if r.isAway(b.rule) != nil {
+	for _, ks := range r.keyspaces() {
+		if r.isAway(ks.rule) != nil {
 			continue
 		}
 		for kind, keep := range map[string]time.Duration{"done": r.o.Results, "dead": r.o.Dead} {
 			for {
-				old, err := r.run(ctx, b.rule, "look for old results", scripts.old, []string{b.key(kind)}, micros(keep), "100")
-				if err != nil || len(old) == 0 || r.forget(ctx, b, old) != nil {
+				old, err := r.run(ctx, ks.rule, "look for old results", scripts.old, []string{ks.key(kind)}, micros(keep), "100")
+				if err != nil || len(old) == 0 || r.forget(ctx, ks, old) != nil {
 					break
 				}
 			}
@@ -123,13 +123,13 @@ func (r *Redis) purge(ctx context.Context) {
 }
 
 // trim removes the entries that ended first, until the rest fits into the allowed bytes.
-func (r *Redis) trim(ctx context.Context, b *backlog) error {
+func (r *Redis) trim(ctx context.Context, ks *keyspace) error {
 	for range 100 { // a few at a time
-		first, err := r.run(ctx, b.rule, "look for results to forget", scripts.surplus, []string{b.key("meta"), b.key("done"), b.key("dead")}, strconv.FormatInt(r.o.Max, 10))
+		first, err := r.run(ctx, ks.rule, "look for results to forget", scripts.surplus, []string{ks.key("meta"), ks.key("done"), ks.key("dead")}, strconv.FormatInt(r.o.Max, 10))
 		if err != nil || len(first) == 0 {
 			return err
 		}
-		if err := r.forget(ctx, b, first); err != nil {
+		if err := r.forget(ctx, ks, first); err != nil {
 			return err
 		}
 	}
@@ -137,12 +137,12 @@ func (r *Redis) trim(ctx context.Context, b *backlog) error {
 }
 
 // forget removes entries that have ended.
-func (r *Redis) forget(ctx context.Context, b *backlog, ids []string) error {
-	keys := []string{b.key("meta"), b.key("done"), b.key("dead")}
+func (r *Redis) forget(ctx context.Context, ks *keyspace, ids []string) error {
+	keys := []string{ks.key("meta"), ks.key("done"), ks.key("dead")}
 	for _, id := range ids {
-		keys = append(keys, b.entry(id), b.body(id))
+		keys = append(keys, ks.entry(id), ks.body(id))
 	}
-	_, err := r.run(ctx, b.rule, "forget results", scripts.forget, keys, ids...)
+	_, err := r.run(ctx, ks.rule, "forget results", scripts.forget, keys, ids...)
 	return err
 }
 

@@ -77,7 +77,7 @@ func onServers(h *hanging, takeover time.Duration) *Redis {
 	return &Redis{
 		o:       RedisOptions{Takeover: takeover, Log: slog.New(slog.NewTextHandler(io.Discard, nil))},
 		scripts: h, consumer: "test", unfit: errUnknown,
-		rules: make(map[string]*backlog), held: make(map[heldLine]string), away: make(map[place]absence), wake: make(chan struct{}, 1),
+		rules: make(map[string]*keyspace), held: make(map[heldLine]string), away: make(map[place]absence), wake: make(chan struct{}, 1),
 	}
 }
 
@@ -90,13 +90,13 @@ func testClaimsAreRenewed(t *testing.T, takeover time.Duration, n int) {
 	}
 	for _, server := range all {
 		rule := "on-" + server
-		b := r.backlogOf(rule)
-		r.rules[rule], r.order = b, append(r.order, b)
+		ks := r.keyspaceOf(rule)
+		r.rules[rule], r.order = ks, append(r.order, ks)
 		l := heldLine{rule, "line"}
 		r.held[l] = "1-1"
 		if server != "healthy" {
 			r.unwritten = append(r.unwritten, unwritten{l, func(ctx context.Context) error {
-				_, err := r.run(ctx, rule, "record the end of a deferred request", scripts.end, []string{b.key("meta")})
+				_, err := r.run(ctx, rule, "record the end of a deferred request", scripts.end, []string{ks.key("meta")})
 				return err
 			}})
 		}
@@ -136,7 +136,7 @@ func TestFailedChecksPause(t *testing.T) {
 			f := &failing{hanging: hanging{renewed: make(map[string][]time.Time)}, slow: slow}
 			r := &Redis{
 				o: RedisOptions{Takeover: time.Second, Log: slog.New(slog.NewTextHandler(io.Discard, nil))}, scripts: f, unfit: errUnknown,
-				rules: make(map[string]*backlog), held: make(map[heldLine]string), away: make(map[place]absence), wake: make(chan struct{}, 1),
+				rules: make(map[string]*keyspace), held: make(map[heldLine]string), away: make(map[place]absence), wake: make(chan struct{}, 1),
 			}
 			r.life, r.stop = context.WithCancel(t.Context())
 			r.begin()
@@ -175,8 +175,8 @@ func TestClaimsAreRenewedAfterAStandstill(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			h := &hanging{renewed: make(map[string][]time.Time)}
 			r := onServers(h, takeover)
-			b := r.backlogOf("on-healthy")
-			r.rules["on-healthy"], r.order = b, []*backlog{b}
+			ks := r.keyspaceOf("on-healthy")
+			r.rules["on-healthy"], r.order = ks, []*keyspace{ks}
 			r.held[heldLine{"on-healthy", "line"}] = "1-1"
 			r.life, r.stop = context.WithCancel(t.Context())
 			began := time.Now()
@@ -185,7 +185,7 @@ func TestClaimsAreRenewedAfterAStandstill(t *testing.T) {
 			h.hang(true)
 			var asked sync.WaitGroup
 			asked.Go(func() { // it fails after the server answers others again
-				_, _ = r.run(t.Context(), "on-healthy", "look for deferred requests", scripts.turn, []string{b.key("turns")})
+				_, _ = r.run(t.Context(), "on-healthy", "look for deferred requests", scripts.turn, []string{ks.key("turns")})
 			})
 			time.Sleep(still)
 			h.hang(false)

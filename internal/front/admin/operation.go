@@ -26,8 +26,8 @@ const (
 // Results are all results.
 var Results = []string{Done, Failed, Refused}
 
-// deed describes a write, done or attempted.
-type deed struct {
+// operation describes a write, done or attempted.
+type operation struct {
 	action  string
 	what    []any // pairs of names and values, for the logs
 	reason  string
@@ -35,8 +35,8 @@ type deed struct {
 	routine bool // programs repeat it: one entry per operator and minute is enough
 }
 
-// entryOf returns the audit log entry for a deed.
-func entryOf(o Operator, r *http.Request, d deed) auditlog.Entry {
+// entryOf returns the audit log entry for an operation.
+func entryOf(o Operator, r *http.Request, d operation) auditlog.Entry {
 	e := auditlog.Entry{Who: o.Name, Via: o.Via, Peer: r.RemoteAddr, Action: d.action, Reason: d.reason, Result: Done}
 	if o.Role != Nobody {
 		e.Role = o.Role.String()
