@@ -53,7 +53,7 @@ func TestDeployed(t *testing.T) {
 	}
 	mustTake(t, s, 1, one100)
 
-	node := testdep.RedisFile(t, "cluster.conf", "--dir", t.TempDir())
+	node := testdep.RedisFile(t, "cluster.conf", "--dir", t.TempDir(), "--cluster-port", testdep.FreePort(t))
 	mustBe(t, node, "cluster-enabled", "yes")
 	mustBe(t, node, "cluster-require-full-coverage", "no")
 	mustBe(t, node, "maxmemory-policy", "noeviction")

@@ -126,12 +126,27 @@ func (r *RedisServer) signal(s os.Signal) {
 	}
 }
 
+// runs reports whether the server has not ended, by itself or by Kill.
+func (r *RedisServer) runs() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.cmd == nil {
+		return false
+	}
+	select {
+	case <-r.done:
+		return false
+	default:
+		return true
+	}
+}
+
 // wait asks until the answer has a word in it.
 func (r *RedisServer) wait(word string, command ...string) {
 	r.t.Helper()
 	var got string
 	var err error
-	for end := time.Now().Add(startTimeout); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(startTimeout); time.Now().Before(end) && r.runs(); time.Sleep(10 * time.Millisecond) {
 		if got, err = r.Try(command...); err == nil && strings.Contains(got, word) {
 			return
 		}
