@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 var (
@@ -62,6 +64,7 @@ func anchorsOf(page string) map[string]bool {
 
 // Links of pages lead to files and places that exist.
 func TestLinksOfPages(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	all, links := pages(t), 0
 	for name, page := range all {
 		for _, m := range pageLink.FindAllStringSubmatch(codeSpan.ReplaceAllString(page, ""), -1) {

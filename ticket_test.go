@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 	"tidegate.dev/tidegate/store/memory"
 )
 
@@ -84,12 +85,14 @@ func left(t *testing.T, store tidegate.Store, v vector) string {
 
 // A ticket that is settled leaves every counter as a visit that ended in the same way.
 func TestTicketsEndAsVisitsDo(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	endAsVisitsDo(t, (*tidegate.Gate).Issue, func(rng *rand.Rand) time.Duration { return time.Duration(rng.IntN(20)) * time.Minute / 10 })
 }
 
 // So does one of a request that counted from the start as it was expected to end. It ends at once:
 // later, Limit.Settled would count the visit from another instant.
 func TestSettledTicketsEndAsVisitsDo(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	endAsVisitsDo(t, (*tidegate.Gate).IssueSettled, func(*rand.Rand) time.Duration { return 0 })
 }
 

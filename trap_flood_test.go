@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 	"tidegate.dev/tidegate/store/memory"
 )
 
@@ -35,6 +36,7 @@ func flood(t *testing.T, store *memory.Store, l *tidegate.Limit, keys int, cost 
 
 // The full size of this is `make flood`.
 func TestTrap14FloodOfFreshKeys(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	algorithms := []tidegate.Algorithm{tidegate.TokenBucket, tidegate.SlidingLog, tidegate.FixedWindow, tidegate.SlidingWindow}
 	keys, maxBytes := 60_000, int64(1<<20) // at 24 bytes and more, they do not fit
 	if raceEnabled {                       // which makes it fifty times slower, and nothing here runs at once

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 	"tidegate.dev/tidegate/store/memory"
 )
 
@@ -39,6 +40,7 @@ func TestTrap7SubSecondPeriodsAreNotRounded(t *testing.T) {
 
 // Keys whose time is over go, however short it was.
 func TestTrap7NoKeyIsImmortal(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	for a := tidegate.TokenBucket; a < tidegate.Quota; a++ {
 		l := tidegate.MustLimit(tidegate.Spec{Events: 10, Period: time.Millisecond, Algorithm: a})
 		synctest.Test(t, func(t *testing.T) {

@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 timeout=25m
 [ "${TIDEGATE_LONG:-}" != 1 ] || timeout=6h
 # A busy machine takes longer than go test allows a package. Each module is vetted as a whole before.
-# Nobody debugs these binaries: without debug information the linker takes a third less for each of them.
+# Without debug information the linker takes a third less for each binary.
 args=(-timeout=$timeout -vet=off -ldflags=-w ${COUNT:+-count="$COUNT"})
 if [ -n "${ARGS:-}" ]; then
 	read -ra more <<<"$ARGS"
@@ -52,7 +52,7 @@ adapters=$!
 # The race detector allocates, so what must not allocate is tested without it. And it makes loops of one goroutine a
 # hundred times slower, where it can find nothing. So tests of such loops are skipped under it, by testdep.SkipUnderRace,
 # and those parts of the conformance of stores; other tests do less under it. All of these are run without it.
-sequential='^TestConformance/^(adjust|change|floor|gate|model|retry|rollout|time|vector|wait)$'
+sequential='^TestConformance/^(adjust|change|floor|gate|model|retry|rollout|time|vector|wait)(#[0-9]+)?$'
 if [ ${#race[@]} -gt 0 ]; then
 	"$GO" test -run Alloc ./internal/front/checkapi ./httplimit ./internal/lang/route || failed="${failed:+$failed and }allocations"
 	cut="./internal/chain/node ./store/memory ./internal/chain/eventual ./internal/chain/split ./internal/chain/sim ./internal/algo ./internal/front/rlqs/ledger ./rules ./rules/lint ."

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // needs and apis are the files that docs/cookbook.md shows, in its order.
@@ -23,6 +25,7 @@ var reloaded = map[string]string{"flash-sale-hour": "flash-sale"}
 
 // Every file of the cookbook passes lint --strict and its own test, which touches all its rules.
 func TestCookbook(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	t.Chdir("../..")
 	var want []string
 	for name := range reloaded {
@@ -76,6 +79,7 @@ var cookbookParts = regexp.MustCompile("(?s)^(> .*?\n\n)?(.*?\n\n)?<!-- cookbook
 // docs/cookbook.md shows all of them as they are, in its order: the file, the test, what a client is told, what to
 // watch out for; and the needs in the words of those who have them.
 func TestCookbookPageShowsWhatIsTrue(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	t.Chdir("../..")
 	src := upToDate(t, "docs/cookbook.md", "docs")
 	_, links, _ := strings.Cut(src, "\n| need |")

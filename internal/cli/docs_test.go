@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 var update = flag.Bool("update", false, "rewrite golden files and the examples shown in docs/rules.md")
@@ -89,6 +91,7 @@ func keep(t *testing.T, page, was, now string) string {
 // Every example has a test that passes and touches all its rules, and no error
 // of lint.
 func TestExamples(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	t.Chdir("../..")
 	files, err := filepath.Glob("docs/examples/*.yaml")
 	if err != nil || len(files) < 30 {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate/internal/config"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // command runs a command and returns its code and what it printed.
@@ -46,6 +47,7 @@ func initiated(t *testing.T, folder string) {
 // Whatever is answered, what init writes passes lint --strict and its test, and serve
 // would take it.
 func TestInitOfEveryAnswer(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	keys := filepath.Join(t.TempDir(), "my keys.json")
 	if err := os.WriteFile(keys, []byte(`{"keys":[]}`), 0o600); err != nil {
 		t.Fatal(err)

@@ -89,6 +89,7 @@ func (c *crowd) ask(rule string, user int) int {
 // Many keys of every algorithm, in memory and in Redis: a plan and a comment on a pull
 // request say how many would be refused, and so many are when the rules are put in force.
 func TestPlanOfManyLiveKeys(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	testdep.Need(t, "git")
 	program := theCommand(t)
 	for name, flags := range map[string]func(*testing.T) []string{

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 	"tidegate.dev/tidegate/internal/telemetry/outcome"
 	"tidegate.dev/tidegate/rules"
 	"tidegate.dev/tidegate/store/memory"
@@ -119,6 +120,7 @@ func TestLimitsOfNoRule(t *testing.T) {
 
 // A metrics page that grows with the number of clients was 5.8 MB at 37,000 of them.
 func TestTrap15MetricsHaveNoKeys(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	d := newDesk(t, allKinds, memory.New())
 	series := func() int { return strings.Count(d.page(t), "\n") }
 	paths := []string{"/api/x", "/search", "/admin/", "/keyed", "/idea", "/try", "/closed"}

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"tidegate.dev/tidegate/internal/dev/testdep"
 	"tidegate.dev/tidegate/internal/lang/diag"
 	"tidegate.dev/tidegate/internal/lang/rulefile"
 	"tidegate.dev/tidegate/rules"
@@ -332,6 +333,7 @@ func cpu(t *testing.T) time.Duration {
 // A file four times as long takes about four times as long to load, where it once
 // took sixteen times.
 func TestLoadingGrowsWithTheFile(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	for i, name := range []string{
 		"patterns", "patterns of hosts", "exempt patterns", "limits of periods", "limits of a branch", "branches", "unknown rules",
 		"rules with settle", "rules with from", "sources of an identity", "in lists", "instead of many", "dashes", "lists", "lists on a line",
@@ -364,6 +366,7 @@ func TestLoadingGrowsWithTheFile(t *testing.T) {
 // A check that would compare more than it may is cut short, and the file says which;
 // what it found until then is told.
 func TestChecksAreCutShort(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	for name, check := range map[string]string{"branches": "shadowed-branch", "limits of periods": "never-bites", "patterns": "escapable-route"} {
 		if thin > 1 && name != "branches" {
 			continue

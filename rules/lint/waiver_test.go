@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"tidegate.dev/tidegate/internal/dev/testdep"
 	"tidegate.dev/tidegate/internal/lang/diag"
 	"tidegate.dev/tidegate/rules/lint"
 )
@@ -95,6 +96,7 @@ func TestUnknownWaiver(t *testing.T) {
 
 // Thousands of waivers are no more work than thousands of rules.
 func TestManyWaivers(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	var b strings.Builder
 	b.WriteString("version: 1\nrules:\n")
 	const rules = 3000

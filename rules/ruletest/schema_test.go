@@ -9,12 +9,14 @@ import (
 	"testing"
 
 	"tidegate.dev/tidegate/internal/dev/schematest"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 	"tidegate.dev/tidegate/internal/lang/yamltree"
 )
 
 // Every test file of the project fits the schema, and what does not fit cannot be read; nor can
 // those that are changed in one place at random.
 func TestSchemaFitsEveryFile(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	s := schematest.New(t, Schema())
 	random := rand.New(rand.NewPCG(1, 2))
 	files, bad, both := 0, 0, 0

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 const (
@@ -97,6 +98,7 @@ func TestFloodForgetsNoExhaustedKey(t *testing.T) {
 // When the flood exhausts its keys too, there is nothing without information
 // left to drop: OnFull decides, and what happened is counted.
 func TestFloodThatExhaustsItsKeys(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	const bound = 60_000
 	flood := 4_000
 	if raceEnabled {
@@ -148,6 +150,7 @@ func TestFloodThatExhaustsItsKeys(t *testing.T) {
 
 // One rule's flood does not crowd out another rule's keys.
 func TestFloodOfOneRuleLeavesRoomForOthers(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	const bound = 150_000
 	s, _ := openAt(bound)
 	flooded := tidegate.MustLimit(tidegate.Spec{Name: "flooded", Events: 10, Period: time.Hour, Algorithm: tidegate.TokenBucket})

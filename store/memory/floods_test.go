@@ -6,11 +6,13 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // Several rules at once are flooded with keys that are not to be forgotten: a rule that is
 // used afterwards has room, however many they were.
 func TestSparedFloodsOfSeveralRulesLeaveRoom(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	sizes := []int64{512 << 10, 2 << 20}
 	if raceEnabled {
 		sizes = []int64{128 << 10}

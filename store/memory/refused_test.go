@@ -7,10 +7,12 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // Whoever is refused by one limit makes no key of another limit be forgotten, whatever keys it invents.
 func TestRefusedVectorsForgetNobody(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	const maxBytes = 256 << 10
 	for i, a := range stateful {
 		if raceEnabled && i%3 != 0 {

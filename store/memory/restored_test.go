@@ -7,10 +7,12 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // A snapshot for which there is not enough memory loses the keys that hold nobody back, and those are counted.
 func TestRestoreIntoASmallerStoreKeepsExhaustedKeys(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	for _, a := range []tidegate.Algorithm{tidegate.TokenBucket, tidegate.FixedWindow, tidegate.SlidingLog, tidegate.SubWindows} {
 		s, clock := openAt(2 << 20)
 		l := tidegate.MustLimit(specOf("limit", a, 3, 24*time.Hour, tidegate.EvictLeast))

@@ -216,6 +216,7 @@ func TestShortageEnds(t *testing.T) {
 // While memory is short, a client below its limit is held back for a period at
 // most, and one that is over it is never let go over.
 func TestHeldBackForAPeriodAtMost(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	everyFlood(t, func(t *testing.T, a tidegate.Algorithm, full tidegate.OnFull, maxBytes int64) {
 		if a == tidegate.Quota {
 			return // a day would have to pass between two turns; see TestShortageEnds

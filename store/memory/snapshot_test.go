@@ -58,6 +58,7 @@ func drain(t *testing.T, s *Store, l *tidegate.Limit, key string) (admitted int)
 var noon = time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)
 
 func TestRestoreRefillsNobody(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	for _, step := range []time.Duration{0, time.Second, -time.Hour, -40 * 24 * time.Hour} {
 		t.Run(step.String(), func(t *testing.T) {
 			now := noon

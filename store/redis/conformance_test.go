@@ -60,6 +60,7 @@ func clusterOf(nodes []*testdep.RedisServer) Config {
 }
 
 func TestConformanceCluster(t *testing.T) {
+	testdep.SkipUnderRace(t) // TestConformanceClusterBatches is not
 	t.Parallel()
 	storetest.Run(t, pretending(clusterOf(testdep.RedisCluster(t, 3, 1))), storetest.Brief())
 }
@@ -67,6 +68,7 @@ func TestConformanceCluster(t *testing.T) {
 // Behind Sentinels there is a Redis like any other. It goes by its own clock here, and
 // with TIDEGATE_LONG=1 by the suite's as well.
 func TestConformanceSentinel(t *testing.T) {
+	testdep.SkipUnderRace(t) // TestConformance is not
 	t.Parallel()
 	_, sentinels := testdep.RedisSentinel(t, 2)
 	c := sentinelsOf(sentinels)

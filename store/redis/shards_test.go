@@ -29,6 +29,7 @@ func someShards(t testing.TB, names ...string) (servers []*testdep.RedisServer, 
 }
 
 func TestConformanceShards(t *testing.T) {
+	testdep.SkipUnderRace(t) // TestConformanceMovingShards is not
 	t.Parallel()
 	_, shards := someShards(t, "a", "b", "c")
 	storetest.Run(t, pretending(Config{Shards: shards}), storetest.Brief())

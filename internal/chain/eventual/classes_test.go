@@ -153,6 +153,7 @@ func TestClassesOfTwoVersions(t *testing.T) {
 // While regions are cut off from each other, and held to their shares, what is set aside is a share of
 // these: the last class goes on, and the first finds its part.
 func TestClassesInAPartition(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	for i, a := range []tidegate.Algorithm{tidegate.SubWindows, tidegate.FixedWindow, tidegate.SlidingWindow} {
 		for j, percent := range []int64{20, 60, 90} {
 			if raceEnabled && i != j {

@@ -16,6 +16,7 @@ import (
 	"tidegate.dev/tidegate/internal/chain"
 	"tidegate.dev/tidegate/internal/chain/eventual/hub"
 	"tidegate.dev/tidegate/internal/chain/region"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 	"tidegate.dev/tidegate/store/memory"
 )
 
@@ -117,6 +118,7 @@ func regionBound(regions, each int, perSecond float64, trip time.Duration) float
 
 // Under three times the load, at any distance: the limit is exceeded by no more than the bound, and used up.
 func TestRegionsOverload(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	for i, a := range algorithms {
 		for regions, trip := range map[int]time.Duration{2: 10 * time.Millisecond, 3: 150 * time.Millisecond, 5: 50 * time.Millisecond} {
 			if raceEnabled && regions != []int{2, 3, 5, 3}[i] {
@@ -239,6 +241,7 @@ func TestRegionsPartition(t *testing.T) {
 // Where some regions hear all others, they admit what these leave. Those that do not are held to their
 // shares, and the limit is exceeded by no more than these, also where they are asked last.
 func TestRegionsPartlyCutOff(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	const events, period, perSecond, regions, each = 900, 2 * time.Second, 1800.0, 3, 2
 	f := func(what string, hear []int, deaf func(from, to int) bool) {
 		var missing []int

@@ -56,6 +56,7 @@ func TestConformanceRedisCluster(t *testing.T) {
 }
 
 func TestConformanceRedisShards(t *testing.T) {
+	testdep.SkipUnderRace(t) // TestConformanceRedis and TestConformanceRedisCluster are not
 	t.Parallel()
 	var c redis.Config
 	for _, name := range []string{"a", "b", "c"} {

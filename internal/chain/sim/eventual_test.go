@@ -25,6 +25,7 @@ func eventualLimits() (all []*tidegate.Limit) {
 // Fleets of any size keep what is promised of exchanged counts, and the simulator notices where as
 // much is admitted again a second later.
 func TestEventualPromise(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	for i, l := range eventualLimits() {
 		for j, nodes := range []int{2, 8, 40} {
 			if j != i%3 && !testdep.Long() {
@@ -55,6 +56,7 @@ func TestEventualPromise(t *testing.T) {
 
 // So they do in every trouble.
 func TestEventualInTrouble(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	for i, l := range eventualLimits() {
 		for j, text := range []string{"down 2s+2s", "empty 2s+1s", "failover 2s+1s lag 200ms", "silent 2s+2s of 1 nodes", "stall 2s+1s", "slow 2s+2s extra 100ms", "crash 2s+1s of 1 nodes"} {
 			if j%2 != i%2 && !testdep.Long() {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // spread offers a limit's rate, times over, evenly to all live instances for a while, and
@@ -95,6 +96,7 @@ func TestChangeRefillsNobody(t *testing.T) {
 // who have come have of what was left of the window, and, where those who have gone have used
 // more than those who stay, the difference.
 func TestWindowsOverChanges(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	most := 0.0
 	for seed := range uint64(2000 / thin) {
 		random := rand.New(rand.NewPCG(seed, 11))

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // classes are requests that leave so much for others, the most important first, and how many events each
@@ -71,6 +72,7 @@ func (k *classes) drain(class int) {
 // Classes that ask where and when they like never have more of a window together than the limit, and none,
 // with those below it, more than is left to it. Whoever asks last gets all that is set aside.
 func TestClassesShareWindows(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	for _, spec := range []tidegate.Spec{
 		{Algorithm: tidegate.FixedWindow, Period: time.Second},
 		{Algorithm: tidegate.Quota, Calendar: tidegate.Month},
@@ -105,6 +107,7 @@ func TestClassesShareWindows(t *testing.T) {
 // While the last class asks every instance all the time, a bucket's first class finds what is set aside for
 // it at each of them, as far as that is a request or more; and nobody has more than is left to them.
 func TestClassesShareBuckets(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	random := rand.New(rand.NewPCG(3, 5))
 	for n := 1; n <= 20; n += min(thin, 3) {
 		for range 6 {

@@ -9,6 +9,7 @@ import (
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/internal/algo"
 	"tidegate.dev/tidegate/internal/chain"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // crowd is instances that know of each other, by one clock that is set.
@@ -130,6 +131,7 @@ func sweep(f func(n int, events, cost int64, random *rand.Rand)) {
 // Whoever asks where and when, in no window does a fleet admit more than the limit, and where
 // all instances are asked all the time, it admits as much, or as many requests as fit.
 func TestWindowsAddUpToTheLimit(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	for _, spec := range []tidegate.Spec{
 		{Algorithm: tidegate.FixedWindow, Period: time.Second},
 		{Algorithm: tidegate.FixedWindow, Period: 7 * 24 * time.Hour},
@@ -246,6 +248,7 @@ func (b *bucketLaw) admit(now time.Time, cost int64) float64 {
 // the burst is less than two requests, not more than two. Where all are asked all the time, it
 // admits the rate.
 func TestBucketsAddUpToTheLimit(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	sweep(func(n int, events, cost int64, random *rand.Rand) {
 		for _, burst := range []int64{cost, 2 * cost, events} {
 			if burst < cost {
@@ -296,6 +299,7 @@ func TestBucketsAddUpToTheLimit(t *testing.T) {
 // With requests of different costs, some of them above the share, the bound holds for each
 // such cost, and once more for all the others together.
 func TestCostsThatDiffer(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	sweep(func(n int, events, _ int64, random *rand.Rand) {
 		costs := []int64{1}
 		for range 1 + random.IntN(3) {

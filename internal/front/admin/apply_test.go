@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"tidegate.dev/tidegate/internal/dev/testdep"
 	"tidegate.dev/tidegate/rules"
 	"tidegate.dev/tidegate/rules/source"
 )
@@ -84,6 +85,7 @@ func (d *desk) apply(t *testing.T, q NewRules) (status int, said string) {
 // What a file has in it comes to the page and back as it is, byte by byte. What JSON cannot carry is not
 // offered to be changed, does not keep others from being changed, and stays.
 func TestFilesComeBack(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	for name, text := range map[string]string{
 		"empty":              "",
 		"lf":                 "alice\nbob\n",

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"tidegate.dev/tidegate/internal/dev/testdep"
 	"tidegate.dev/tidegate/internal/telemetry/auditlog"
 	"tidegate.dev/tidegate/rules"
 )
@@ -39,6 +40,7 @@ func (d *desk) entries(t *testing.T, query string) []auditlog.Entry {
 // Every write has an entry that says who did what, why, and what came of it, whatever the
 // way that the operator is known by; so has every attempt that was refused. Reading has none.
 func TestEveryWriteIsAudited(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	d := audited(t)
 	for way, as := range credentials {
 		for _, e := range everyEndpoint {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate/internal/chain/board"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 	"tidegate.dev/tidegate/rules"
 )
 
@@ -166,6 +167,7 @@ func TestSeriesOfAnotherClock(t *testing.T) {
 
 // What does not fit an answer is left out, the least first, and what is sent is read as it was.
 func TestSeriesAnswer(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	own := Series{Nodes: []string{"a"}, From: time.Unix(1_800_000_000, 0).UTC(), Step: 1}
 	seed := uint32(1)
 	for i := range 256 {

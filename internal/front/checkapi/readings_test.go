@@ -8,6 +8,7 @@ import (
 
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/internal/dev/readings"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 	"tidegate.dev/tidegate/internal/front/desk"
 	"tidegate.dev/tidegate/rules"
 	"tidegate.dev/tidegate/store/memory"
@@ -16,6 +17,7 @@ import (
 // No spelling of a path gets past the rules of a route, whichever server the proxy passes
 // it on to: the table is what real servers make of them.
 func TestEveryReadingOfRealServers(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	table := readings.Read(t)
 	targets := table.Targets("")
 	f := func(name string, slash, ignoreCase bool) {

@@ -14,6 +14,7 @@ import (
 
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/internal/dev/readings"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 	"tidegate.dev/tidegate/rules"
 	"tidegate.dev/tidegate/store/memory"
 )
@@ -50,6 +51,7 @@ func (w *witness) report() (held, reached []string) {
 // No spelling reaches a route past its rules, whichever server it goes to: a route that
 // is denied, one that is limited, and one that is not exempt.
 func TestEveryReadingOfRealServers(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	table := readings.Read(t)
 	targets := table.Targets("")
 	f := func(name string, p Paths, ignoreCase bool) {

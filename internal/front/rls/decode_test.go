@@ -14,6 +14,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // randomRequest has every field, or not, within the bounds of a call.
@@ -61,6 +63,7 @@ func sameCall(t *testing.T, got, want *call) {
 // decode finds what protobuf's own decoder finds, also in memory that was used before, and in
 // messages that were joined, whose parts protobuf merges.
 func TestDecodeLikeProtobuf(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	r := rand.New(rand.NewPCG(1, 2))
 	var c call
 	for i := range 2000 {

@@ -11,6 +11,8 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/structpb"
+
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 func randomResponse(r *rand.Rand) *pb.RateLimitResponse {
@@ -38,6 +40,7 @@ func randomResponse(r *rand.Rand) *pb.RateLimitResponse {
 
 // What is encoded is read by protobuf as what it was.
 func TestEncodeForProtobuf(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	r := rand.New(rand.NewPCG(5, 6))
 	var b []byte
 	for range 3000 {

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // request is what Match is asked.
@@ -250,6 +252,7 @@ func randomRequest(r *rand.Rand) request {
 }
 
 func TestMatchAgreesWithOracle(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 1000 {
 		var patterns []Pattern

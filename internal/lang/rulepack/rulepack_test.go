@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 func equal(a, b map[string][]byte) bool {
@@ -16,6 +18,7 @@ func equal(a, b map[string][]byte) bool {
 }
 
 func TestWriteAndRead(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	f := func(files map[string][]byte) {
 		t.Helper()
 		text, err := Write(files)
@@ -126,6 +129,7 @@ func packed(t *testing.T, heads ...tar.Header) []byte {
 
 // Whoever can write where packs are kept can write any of these.
 func TestReadTrustsNothing(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	f := func(what string, text []byte) {
 		t.Helper()
 		if files, err := Read(text); err == nil {

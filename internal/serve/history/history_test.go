@@ -120,6 +120,7 @@ func TestKeeper(t *testing.T) {
 // A content that many sets share is kept once, and goes with the last of them. What is too
 // large is dropped, the oldest first.
 func TestContentsAreBounded(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	f := NewFile("")
 	put(t, f, setNo(1), setNo(2), setNo(3))
 	if n := len(f.Contents); n != 4 {

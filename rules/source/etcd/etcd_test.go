@@ -241,6 +241,7 @@ func TestSnapshotsOfManyKeys(t *testing.T) {
 // What does not fit one transaction is an error that says what to do; with other settings of
 // the server it fits.
 func TestLargeSets(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	large := func(n, size int) *source.Bundle {
 		b := &source.Bundle{Files: make(map[string][]byte)}
 		for i := range n {

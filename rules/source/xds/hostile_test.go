@@ -105,6 +105,7 @@ func deep(n int) *ratelimit.RateLimitConfig {
 
 // Whatever a server sends, it is told why it is refused, and the previous rules stay in force.
 func TestHostileResources(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	s, at := newScript(t)
 	w := follow(t, at, func(o *Options) { o.MaxMessage = 16 << 20 })
 	s.responses <- response("0", packed(t, config("a", "k"))...)

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"tidegate.dev/tidegate/internal/dev/testdep"
 	"tidegate.dev/tidegate/internal/front/rlqs/ledger"
 )
 
@@ -186,6 +187,7 @@ func TestOutstanding(t *testing.T) {
 
 // Whatever the limit, the times and what Envoys do, nothing is above the bucket.
 func TestNothingAbove(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	seeds := uint64(400)
 	if testing.Short() {
 		seeds = 40

@@ -4,12 +4,14 @@ import (
 	"testing"
 	"time"
 
+	"tidegate.dev/tidegate/internal/dev/testdep"
 	"tidegate.dev/tidegate/internal/front/rlqs/ledger"
 )
 
 // While the shared bucket does not answer, every instance divides its share of it. When it is back, Envoys soon
 // have what they had before, and nothing is above the bucket at any time.
 func TestOutage(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	long := ledger.Limit{Events: 1000, Period: time.Second, Burst: 6000}
 	slow := ledger.Times{TTL: 2 * time.Second, Delivery: 500 * time.Millisecond}
 	for i, ledgers := range []int{1, 2, 3, 5} {
