@@ -34,7 +34,7 @@ func (v *values) find(name string) string {
 		return v.ip(arg)
 	case "addr":
 		return v.addr()
-	case "header":
+	case "header": // what a trusted proxy says, while "client header" is what anybody says
 		if !v.client.trustsPeer(r, parseHop(r.RemoteAddr)) {
 			return ""
 		}
@@ -60,7 +60,7 @@ func (v *values) find(name string) string {
 }
 
 // basicUser returns the user name of basic authentication; "" without an Authorization header, or
-// with several.
+// with several. The password is not checked.
 func basicUser(r *http.Request) string {
 	auth := header(r, "Authorization")
 	if auth == "" {
@@ -71,8 +71,8 @@ func basicUser(r *http.Request) string {
 	return user
 }
 
-// clientName returns the common name of the client certificate, if there is exactly one and the
-// server has verified the certificate; one that it only asked for could be anybody's.
+// clientName returns the common name of the client certificate; "" if it has none or several, or if
+// the server has not verified the certificate, which anybody could have made.
 func clientName(state *tls.ConnectionState) string {
 	if state == nil || len(state.VerifiedChains) == 0 || len(state.VerifiedChains[0]) == 0 {
 		return ""
@@ -87,7 +87,7 @@ func clientName(state *tls.ConnectionState) string {
 	return s.text()
 }
 
-// commonName identifies the attribute of that name in X.520.
+// commonName is the object identifier of common names in X.520.
 var commonName = asn1.ObjectIdentifier{2, 5, 4, 3}
 
 // ip returns the key of the client's network. bits has the prefix lengths of IPv4 and IPv6, as in
@@ -105,8 +105,8 @@ func (v *values) ip(bits string) string {
 	return v.client.find(v.request).key(bits4, bits6)
 }
 
-// addr returns the client's whole address; "" for a request over a Unix socket that no proxy
-// forwarded.
+// addr returns the client's whole address; "" if it has none, as over a Unix socket without a
+// trusted proxy.
 func (v *values) addr() string {
 	h := v.client.find(v.request)
 	if h.text != "" || !h.addr.IsValid() {

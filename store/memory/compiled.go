@@ -105,7 +105,7 @@ func (s *Store) compileSlow(l *tidegate.Limit) (*compiledLimit, error) {
 	if added { // at the memory bound, others must make room for its table
 		now := s.clock.now()
 		s.reclaim(lim.table, 1, now, false)
-		for i := 0; i < maxRebuilds && s.budget.used.Load() > s.budget.max; i++ {
+		for i := 0; i < maxRounds && s.budget.used.Load() > s.budget.max; i++ {
 			s.sweeper.visit(s, lim.table, now) // tables of limits that were only looked at are empty
 		}
 	}

@@ -9,27 +9,27 @@ import (
 // exhausted is what Store.use returns for a key whose next request would be refused.
 const exhausted = 1 << 20
 
-// Memory is reclaimed in this order: idle keys of any table; keys of the largest
-// table, the least used first. Each step rebuilds one segment.
+// Memory is reclaimed in this order: idle keys of any table; keys of the largest table,
+// one segment at a time, those that have used little of their limit before others.
 
 // dropScope says which keys a rebuild may drop.
 type dropScope int
 
 const (
-	dropIdle   dropScope = iota // idle ones
-	dropUnused                  // also others that are not exhausted
-	dropAny                     // also exhausted ones, if the limit allows it
+	dropIdle        dropScope = iota // those in the same state as an unknown key
+	dropUnexhausted                  // also others that are not exhausted
+	dropAny                          // also exhausted ones, unless the limit keeps them
 )
 
-// maxRebuilds bounds the work of one reclaim, and so the longest a decision is
-// held up.
-const maxRebuilds = 16
+// maxRounds bounds the rounds of one reclaim, each of a few rebuilds, and so the longest
+// a decision is held up.
+const maxRounds = 16
 
-// reclaim makes room for want more pages of t. If t itself has to shed keys, because it
-// is the largest table or is rationed, it does so only if own is set. It reports whether
-// there is room.
+// reclaim makes room for want more pages of t, and reports whether there is room. If t
+// itself has to shed keys, because it is the largest table or is rationed, it does so only
+// if own is set: whoever has a full segment at hand sheds keys of that instead.
 func (s *Store) reclaim(t *table, want int, now int64, own bool) bool {
-	for range maxRebuilds {
+	for range maxRounds {
 		rationed := s.budget.rationed(t)
 		if !rationed && s.budget.freePages() >= want {
 			return true
@@ -51,15 +51,15 @@ func (s *Store) reclaim(t *table, want int, now int64, own bool) bool {
 	return !s.budget.rationed(t) && s.budget.freePages() >= want
 }
 
-// shedFrom makes v give a page to t. If t is not much smaller than v, it gives its own
-// keys that are not exhausted before v gives exhausted ones.
+// shedFrom makes v give a page to t. If t is not much smaller than v, t sheds its own
+// keys that are not exhausted before v sheds exhausted ones.
 func (s *Store) shedFrom(v, t *table, now int64) bool {
 	if v.inShedBackoff(s, now) {
 		return false
 	}
 	nth := s.sweeper.next()
-	found := s.shrink(v, nth, now, dropUnused) || s.shrink(v, nth+1, now, dropUnused) ||
-		4*t.bytes.Load() >= v.bytes.Load() && s.shrink(t, nth, now, dropUnused) ||
+	found := s.shrink(v, nth, now, dropUnexhausted) || s.shrink(v, nth+1, now, dropUnexhausted) ||
+		4*t.bytes.Load() >= v.bytes.Load() && s.shrink(t, nth, now, dropUnexhausted) ||
 		s.shrink(v, nth, now, dropAny)
 	if v != t {
 		s.dropIfEmpty(v)
@@ -100,21 +100,22 @@ func (s *Store) victim(now int64) (largest *table) {
 	return largest
 }
 
-// keepsExhausted reports whether exhausted keys are never dropped. Leases never are: a
-// forgotten one would be a slot given twice.
+// keepsExhausted reports whether exhausted keys are never dropped. All keys with leases
+// count as exhausted: if one were forgotten, what its leases hold would be granted twice.
 func (lim *compiledLimit) keepsExhausted() bool {
 	return lim.limit.OnFull == tidegate.RefuseNew || lim.kind == leases
 }
 
-// shed drops keys of all until about target are left: the least used first, to within a
-// sixty-fourth of the capacity. With keepExhausted it drops no exhausted ones.
+// shed drops keys of all until target are left. The bound on their use, in sixty-fourths of
+// the capacity, is as low as it can be; of the keys within it, the first go. With
+// keepExhausted it drops no exhausted ones, and may leave more.
 func (s *Store) shed(lim *compiledLimit, g *segment, all []entry, target int, now int64, keepExhausted bool) []entry {
 	drop := len(all) - target
 	if drop <= 0 {
 		return all
 	}
 	const shift = 14
-	var used [exhausted>>shift + 1]int // keys by use
+	var used [exhausted>>shift + 1]int // how many keys there are, by use
 	for i := range all {
 		all[i].cell = s.settle(lim, all[i].cell, now)
 		all[i].use = s.use(lim, all[i].cell, now)
@@ -126,7 +127,7 @@ func (s *Store) shed(lim *compiledLimit, g *segment, all []entry, target int, no
 	}
 	if least == exhausted>>shift && keepExhausted {
 		if target == 0 {
-			return all // it is all or nothing
+			return all // no page becomes free unless all go
 		}
 		least--
 	}
@@ -167,9 +168,9 @@ func (s *Store) shrink(t *table, nth uint64, now int64, m dropScope) bool {
 	return s.rebuild(lim, g, now, m)
 }
 
-// rebuild drops keys of g as far as m allows and is needed, and gives back the
-// pages it then does not need. It reports whether it freed anything. The caller
-// holds g's lock.
+// rebuild drops the idle keys of g and, if that frees no page, others as far as m allows.
+// It gives back the pages that g then does not need, and reports whether it freed anything.
+// The caller holds g's lock.
 func (s *Store) rebuild(lim *compiledLimit, g *segment, now int64, m dropScope) bool {
 	held := scratch.Get().(*[]entry)
 	defer scratch.Put(held)
@@ -177,13 +178,13 @@ func (s *Store) rebuild(lim *compiledLimit, g *segment, now int64, m dropScope) 
 	before, keys := t.bytes.Load(), t.keys.Load()
 	all := s.takeOut(lim, g, (*held)[:0], now)
 	s.releasePages(t, g, all, m)
-	few := len(all) <= chunkSlots/4 // its pages become free only if nothing is left
+	few := len(all) <= chunkSlots/4 // no page becomes free unless all go
 	if m != dropIdle && t.bytes.Load() >= before && (!few || g.depth == 0) {
 		target := len(all) * 3 / 4
 		if few {
 			target = 0
 		}
-		all = s.shed(lim, g, all, target, now, m == dropUnused || lim.keepsExhausted())
+		all = s.shed(lim, g, all, target, now, m == dropUnexhausted || lim.keepsExhausted())
 		s.releasePages(t, g, all, m)
 	}
 	for _, e := range all {
@@ -195,8 +196,8 @@ func (s *Store) rebuild(lim *compiledLimit, g *segment, now int64, m dropScope) 
 	return t.bytes.Load() < before || m == dropAny && t.keys.Load() < keys
 }
 
-// releasePages gives back the pages that all, the keys of g, do not need. Sweeping
-// leaves chunks alone that a few more keys will need.
+// releasePages gives back the pages that all, the keys of g, do not need. A sweep gives
+// back chunks only if half of them are free: a few more keys would need the others.
 func (s *Store) releasePages(t *table, g *segment, all []entry, m dropScope) {
 	had, chunks := int(g.slots.Load())/chunkSlots, t.chunksFor(len(all))
 	if chunks < had && (m != dropIdle || chunks <= had/2) {
@@ -221,8 +222,8 @@ func (s *Store) worthSweeping(lim *compiledLimit, g *segment, now int64) bool {
 	return live < samples*9/16 // a full segment has 12 of 16
 }
 
-// sampleIdle reports whether the key in a slot is idle. Only the owner of a slot reads
-// its record; a slot that is in use is not idle.
+// sampleIdle reports whether the key in a slot is idle. A record is read only under the
+// busyBit of its slot; if another goroutine has set it, the key counts as not idle.
 func (s *Store) sampleIdle(lim *compiledLimit, sl *slot, now int64) bool {
 	word := sl.word.Load()
 	if !lim.kind.inRecord() {
@@ -237,9 +238,9 @@ func (s *Store) sampleIdle(lim *compiledLimit, sl *slot, now int64) bool {
 }
 
 // sweeper visits the segments of all tables in turn: one whenever a segment is found full, so
-// that tables shrink into which nothing is inserted; and a few whenever memory is short.
+// that tables into which nothing is inserted shrink, too; and a few whenever memory is short.
 type sweeper struct {
-	at      atomic.Uint64 // counts the calls of next, by which callers take segments in turn
+	at      atomic.Uint64 // counts the calls of next, by which keys are shed from the segments of a table in turn
 	table   atomic.Uint64 // the table that is being swept, and
 	segment atomic.Uint64 // its next segment
 }
@@ -248,7 +249,7 @@ const maxSweeps = 2 // segments that one call of sweep visits at most
 
 func (w *sweeper) next() uint64 { return w.at.Add(1) }
 
-// sweep visits a few segments, until one had idle keys.
+// sweep visits a few segments, until one gives memory back, and reports whether one did.
 func (w *sweeper) sweep(s *Store, user *table, now int64) bool {
 	for range maxSweeps {
 		if w.visit(s, user, now) {
@@ -258,8 +259,8 @@ func (w *sweeper) sweep(s *Store, user *table, now int64) bool {
 	return false
 }
 
-// visit sweeps the next segment of the current table, or goes on to the next table. It
-// drops an empty table, unless that is user, which is about to be filled.
+// visit sweeps the next segment of the current table; the last is followed by the next table.
+// It drops an empty table, unless that is user, which is about to be filled.
 func (w *sweeper) visit(s *Store, user *table, now int64) bool {
 	s.mu.Lock()
 	n := uint64(len(s.tables))
@@ -268,7 +269,7 @@ func (w *sweeper) visit(s *Store, user *table, now int64) bool {
 		return false
 	}
 	nth := w.table.Load()
-	if nth >= n { // not modulo n, which may grow as fast
+	if nth >= n { // modulo n would never start again while n grows as fast
 		nth = 0
 		w.table.Store(0)
 	}

@@ -197,8 +197,8 @@ func (r *snapshotReader) makeRoom(s *Store, t *table, now int64) {
 	if r.pause--; r.pause > 0 || s.budget.freePages() >= restorePages || s.reclaim(t, restorePages, now, false) {
 		return
 	}
-	for range maxRebuilds {
-		if s.shrink(t, s.sweeper.next(), now, dropUnused) && s.budget.freePages() >= restorePages {
+	for range maxRounds {
+		if s.shrink(t, s.sweeper.next(), now, dropUnexhausted) && s.budget.freePages() >= restorePages {
 			return
 		}
 	}

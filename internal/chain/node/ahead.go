@@ -8,12 +8,12 @@ import (
 	"tidegate.dev/tidegate/internal/chain"
 )
 
-// TakeAhead takes up to so many copies of checks from the backend, to be used within life, which
-// counts from before the call. If not all were granted, rest is the refusal of the next copy. It
-// has no fallback: an error means that the backend was not asked or has not answered in time; what
-// it grants later is lost.
+// TakeAhead takes checks from the backend up to copies times, to be used until life after the call
+// began; see [chain.Ask.Lease]. If not all were granted, rest is the refusal of the next copy. There
+// is no fallback: an error means that the backend was not asked, has failed, or has not answered in
+// time, and what it grants after that is lost.
 func (n *Node) TakeAhead(ctx context.Context, checks []tidegate.Check, copies int, life time.Duration) (granted, rest tidegate.Decision, err error) {
-	checks = copied(checks) // a call that was given up goes on with them
+	checks = copied(checks) // a call that was given up still uses them
 	began := n.now()
 	if n.impaired.Load() {
 		target, where := n.serversFor(checks, nil)

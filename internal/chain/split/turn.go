@@ -8,19 +8,20 @@ import (
 	"tidegate.dev/tidegate/internal/algo"
 )
 
-// turn says where an instance is in the sequence of turns of a bucket. Times are in ticks.
+// turn says when an instance has its turns at a bucket. Turns of several instances may overlap; see
+// askBucketInTurn. Times are in ticks.
 type turn struct {
 	mine  bool  // it is this instance's turn
 	phase int64 // since the last turn of this instance began
 	next  int64 // until the next turn of this instance begins
-	cost  int64 // what a request costs now, in events of the fleet
+	cost  int64 // what a request in the present turn is charged now, in events of the fleet
 	lasts int64 // how long a turn lasts
 	cycle int64 // from the beginning of one turn of this instance to that of the next
-	em    int64 // what an event takes to refill
+	em    int64 // the emission interval: how long an event takes to refill
 }
 
-// turnOf returns the turn of an instance. It is not ok if the bucket is so slow that its turns cannot
-// be computed from an instant.
+// turnOf returns the turn of an instance at an instant of the wall clock, for requests that cost unit
+// and have room for room events. It is not ok if a cycle is so long that sums of ticks may overflow.
 func turnOf(l *tidegate.Limit, unit, room int64, m members, wall int64) (t turn, ok bool) {
 	t.em = emission(l)
 	want := unit * m.n
@@ -34,7 +35,8 @@ func turnOf(l *tidegate.Limit, unit, room int64, m members, wall int64) (t turn,
 	}
 	t.mine = t.phase < t.lasts
 	t.next = t.cycle - t.phase
-	t.cost = max(want-t.phase/t.em-1, t.phase/t.em+2) // so that only one request passes, and is paid for by the next turn
+	// The first term is paid for when the next turn begins; the second leaves room for one request only.
+	t.cost = max(want-t.phase/t.em-1, t.phase/t.em+2)
 	return t, true
 }
 
@@ -47,12 +49,12 @@ func emission(l *tidegate.Limit) int64 {
 // free returns how long it is until a request passes in a later turn, if what is used will have
 // drained after reset.
 func (t turn) free(reset int64) int64 {
-	if t.cycle == 0 {
+	if t.cycle == 0 { // turnOf was not ok
 		return reset
 	}
 	for at := t.next; ; at += t.cycle {
 		left := max(0, reset-at)
-		begun := max(0, left/t.em/2-1) // events; before that it costs too much
+		begun := max(0, left/t.em/2-1) // in events: before that, too little has drained for the cost
 		for e := begun; e < begun+3 && e*t.em < t.lasts; e++ {
 			pass := max(e*t.em, left-min(e+1, t.cycle/t.em-e-2)*t.em)
 			if pass < min((e+1)*t.em, t.lasts) {

@@ -163,7 +163,7 @@ func (s *server) endpoints() []endpoint {
 		{"/rules/apply", only(Rule), s.writeUpTo(maxProposal, s.applyRules)},
 		{"/rules/status", only(View), s.read(s.rulesStatus)},
 		{"/rules/history", only(View), s.read(s.rulesHistory)},
-		{"/rules/history/files", only(View), s.read(s.rulesOfHistory)},
+		{"/rules/history/files", only(View), s.read(s.filesOfHistory)},
 		{"/fleet", only(View), s.read(s.fleet)},
 		{"/keys", only(View), s.read(s.keys)},
 		{"/keys/reset", only(Operate), s.write(s.resetKeys)},

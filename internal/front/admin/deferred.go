@@ -118,7 +118,7 @@ func (s *server) deferredRule(ctx context.Context, name string) error {
 	if name == "" {
 		return nil
 	}
-	unknown := s.ruleExists(name)
+	unknown := s.checkRule(name)
 	if unknown == nil {
 		return nil
 	}

@@ -10,23 +10,24 @@ import (
 	"tidegate.dev/tidegate/rules/source"
 )
 
-// History has the rule sets that were in force. At is when a set came into force.
+// History keeps the rule sets that are or were in force.
 type History interface {
-	// History returns those that are kept, the newest first. With an error, it may lack some.
+	// History returns those that are kept, the newest first; At is when one came into force,
+	// not when it was published. With an error, it may lack some.
 	History(context.Context) ([]source.Edition, error)
-	// Get returns the set whose hash is, or begins with, hash. The error is [source.ErrNoRevision] if
-	// there is none.
+	// Get returns the set whose hash begins with hash, which has at least six digits. The error is
+	// [source.ErrNoRevision] if there is none.
 	Get(ctx context.Context, hash string) (*source.Bundle, error)
 }
 
-// PastRules are the rule sets that were in force, the newest first.
+// PastRules are the rule sets that are or were in force, the newest first.
 type PastRules struct {
 	Sets []PastSet `json:"sets"`
 	// Incomplete says why some may be missing.
 	Incomplete string `json:"incomplete,omitempty"`
 }
 
-// PastSet is a rule set that was in force.
+// PastSet is a rule set that is or was in force.
 type PastSet struct {
 	Hash     string    `json:"hash"`
 	Revision string    `json:"revision,omitempty"` // what its source calls it
@@ -36,11 +37,11 @@ type PastSet struct {
 	InForce  bool      `json:"in_force,omitempty"` // on the instance that answers
 }
 
-// PastFiles is a rule set that was in force, with its files.
+// PastFiles is a PastSet with its files.
 type PastFiles struct {
 	PastSet
-	Main   string            `json:"main,omitempty"` // the file to begin with; "" means all at the top
-	Over   []string          `json:"over,omitempty"` // what further layers begin with; a folder ends in a slash
+	Main   string            `json:"main,omitempty"` // see [source.Bundle]: a rule file, or a folder with a slash at its end
+	Over   []string          `json:"over,omitempty"` // likewise, of each further layer
 	Files  map[string]string `json:"files"`
 	Binary map[string][]byte `json:"binary,omitempty"` // those that are not text
 }
@@ -69,8 +70,8 @@ func (s *server) pastSet(e source.Edition) PastSet {
 	return PastSet{e.Hash, e.Revision, e.Author, e.Reason, e.At.UTC(), running}
 }
 
-// rulesOfHistory returns the files of one set.
-func (s *server) rulesOfHistory(r *http.Request) (any, error) {
+// filesOfHistory returns the files of one set.
+func (s *server) filesOfHistory(r *http.Request) (any, error) {
 	if s.History == nil {
 		return nil, problemf(http.StatusNotFound, "There are no rules here, and no history of them.")
 	}

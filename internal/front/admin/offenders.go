@@ -12,10 +12,10 @@ import (
 	"tidegate.dev/tidegate/rules"
 )
 
-// OffendersTopic is the topic with which instances ask each other for lists of offenders.
+// OffendersTopic is the topic of the Board under which instances ask each other for lists of offenders.
 const OffendersTopic = "offenders"
 
-// offenders answers who is limited most, over the whole fleet.
+// offenders answers who is limited most, asks most or is nearest to a limit, over the whole fleet.
 func (s *server) offenders(r *http.Request) (any, error) {
 	q, err := offendersQuery(r)
 	if err != nil {
@@ -29,9 +29,9 @@ func (s *server) offenders(r *http.Request) (any, error) {
 		return nil, err
 	}
 	if s.Board == nil {
-		return s.listed(q, offenders.Merge(q, s.Offenders(q)))
+		return s.reportOrNoRule(q, offenders.Merge(q, s.Offenders(q)))
 	}
-	answers, missing, _ := s.Board.Ask(r.Context(), OffendersTopic, question) // missing lists those without an answer
+	answers, missing, _ := s.Board.Ask(r.Context(), OffendersTopic, question) // missing: those without an answer, and why
 	var reports []offenders.Report
 	for node, text := range answers {
 		var one offenders.Report
@@ -44,21 +44,21 @@ func (s *server) offenders(r *http.Request) (any, error) {
 	slices.SortFunc(reports, func(a, b offenders.Report) int { return slices.Compare(a.Nodes, b.Nodes) })
 	merged := offenders.Merge(q, reports...)
 	merged.Missing = append(merged.Missing, absentTexts(missing)...)
-	return s.listed(q, merged)
+	return s.reportOrNoRule(q, merged)
 }
 
-// listed returns the report, or an error if it is empty because there is no such rule.
-func (s *server) listed(q offenders.Query, r offenders.Report) (any, error) {
+// reportOrNoRule returns the report, or an error if it is empty because there is no such rule.
+func (s *server) reportOrNoRule(q offenders.Query, r offenders.Report) (any, error) {
 	if q.Rule != "" && len(r.Lists) == 0 {
-		if err := s.ruleExists(q.Rule); err != nil {
+		if err := s.checkRule(q.Rule); err != nil {
 			return nil, err
 		}
 	}
 	return r, nil
 }
 
-// ruleExists returns an error if no rule in force has that name.
-func (s *server) ruleExists(name string) error {
+// checkRule returns an error if no rule in force has that name.
+func (s *server) checkRule(name string) error {
 	if s.Rules == nil {
 		return nil
 	}
@@ -69,7 +69,7 @@ func (s *server) ruleExists(name string) error {
 	return noRule(set, name)
 }
 
-// noRule returns the error about a rule that does not exist.
+// noRule returns the error for a rule that does not exist, with the name that may have been meant.
 func noRule(set *rules.Set, name string) error {
 	hint := ""
 	if near := diag.Nearest(name, set.Rules()); near != "" {

@@ -1,7 +1,7 @@
 package offenders
 
-// Keys returns the keys of a rule that are in any of its lists, each once, unhashed: they may be
-// secrets, so hash them before showing them if required.
+// Keys returns the keys on any list of a rule, each once, so that stores which know keys only by
+// hash can name some. They may be secrets: show only what [Options].Subject makes of them.
 func (of *Offenders) Keys(rule string) []string {
 	r := (*of.table.all.Load())[rule]
 	if r == nil {

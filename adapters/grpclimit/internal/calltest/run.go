@@ -18,7 +18,7 @@ import (
 	"tidegate.dev/tidegate/rules"
 )
 
-// Run runs the suite with stores that are empty when store returns them.
+// Run runs the suite. Each part asks store for an empty store.
 func Run(t *testing.T, store func(t testing.TB) tidegate.Store) {
 	t.Run("limits", func(t *testing.T) { testLimits(t, store(t)) })
 	t.Run("slots", func(t *testing.T) { testSlots(t, store(t)) })
@@ -26,7 +26,7 @@ func Run(t *testing.T, store func(t testing.TB) tidegate.Store) {
 	t.Run("messages", func(t *testing.T) { testMessages(t, store(t)) })
 }
 
-// Gate returns a gate by the rules in text.
+// Gate returns a gate with the rules in text.
 func Gate(t testing.TB, text string, store tidegate.Store) *tidegate.Gate {
 	t.Helper()
 	set, err := rules.Parse("rules.yaml", []byte(text), rules.Config{})
@@ -36,19 +36,19 @@ func Gate(t testing.TB, text string, store tidegate.Store) *tidegate.Gate {
 	return tidegate.NewGate(rules.NewLive(set), store)
 }
 
-// As returns a context for calls of a user.
+// As returns a context for calls by a user.
 func As(t testing.TB, user string) context.Context {
 	return metadata.AppendToOutgoingContext(t.Context(), "x-user", user)
 }
 
 const week = 7 * 24 * time.Hour
 
-// limits returns a limit of every algorithm, with how many calls it admits. No capacity comes
-// back during a test.
+// limits returns a limit of every algorithm, with how many calls it admits. Periods are so long
+// that no capacity comes back during a test.
 func limits() map[*tidegate.Limit]int {
 	all := map[*tidegate.Limit]int{
 		tidegate.MustLimit(tidegate.Spec{Name: "quota", Events: 3, Algorithm: tidegate.Quota, Calendar: tidegate.Year}):             3,
-		tidegate.MustLimit(tidegate.Spec{Name: "leaky_bucket", Events: 3, Period: week, Algorithm: tidegate.LeakyBucket, Burst: 2}): 1, // without a queue
+		tidegate.MustLimit(tidegate.Spec{Name: "leaky_bucket", Events: 3, Period: week, Algorithm: tidegate.LeakyBucket, Burst: 2}): 1, // its queue of 2 is for calls that wait
 	}
 	for _, algorithm := range []tidegate.Algorithm{tidegate.TokenBucket, tidegate.FixedWindow, tidegate.SlidingLog, tidegate.SlidingWindow, tidegate.SubWindows} {
 		all[tidegate.MustLimit(tidegate.Spec{Name: algorithm.String(), Events: 3, Period: week, Algorithm: algorithm})] = 3
@@ -56,7 +56,7 @@ func limits() map[*tidegate.Limit]int {
 	return all
 }
 
-// testLimits holds calls of every kind to limits of every algorithm, for several users.
+// testLimits puts calls of every kind, by several users, under limits of every algorithm.
 func testLimits(t *testing.T, store tidegate.Store) {
 	for limit, admits := range limits() {
 		service := new(Service)
@@ -92,7 +92,7 @@ func testLimits(t *testing.T, store tidegate.Store) {
 }
 
 // testRetryPolicy lets gRPC's own retries meet a limit. Each waits as long as the server says,
-// although the policy would have it retry within 2 ms.
+// although the policy would have it retry within 2 ms. A refusal for long is not retried.
 func testRetryPolicy(t *testing.T, store tidegate.Store) {
 	const policy = `{"methodConfig": [{"name": [{"service": "grpc.testing.TestService"}], "retryPolicy": {
 		"maxAttempts": 5, "initialBackoff": "0.001s", "maxBackoff": "0.001s", "backoffMultiplier": 1,
@@ -129,7 +129,7 @@ type Attempts struct {
 	decisions []tidegate.Decision
 }
 
-// Note adds a decision; it is an Options.OnDecision.
+// Note adds a decision. It is for Options.OnDecision.
 func (a *Attempts) Note(_ context.Context, _ string, d tidegate.Decision) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -173,7 +173,8 @@ func (a *Attempts) Check(t *testing.T, service *Service, call func() Answer) {
 	}
 }
 
-// testMessages counts the messages of streams by a limiter and by a rule.
+// testMessages limits the messages of streams by a Limiter, which counts the start of a stream as
+// well, and by a rule for messages alone.
 func testMessages(t *testing.T, store tidegate.Store) {
 	limit := tidegate.MustLimit(tidegate.Spec{Name: "messages", Events: 4, Period: week})
 	const text = `
@@ -184,7 +185,7 @@ rules:
 `
 	o := grpclimit.Options{Messages: true}
 	for name, server := range map[string]*grpclimit.Server{
-		"limit": o.Limit(tidegate.New(store, limit), grpclimit.Method), // one for the stream and three messages
+		"limit": o.Limit(tidegate.New(store, limit), grpclimit.Method), // the start and three messages
 		"gate":  o.Gate(Gate(t, text, store)),
 	} {
 		t.Run(name, func(t *testing.T) {
