@@ -106,9 +106,8 @@ func (lim *compiledLimit) keepsExhausted() bool {
 	return lim.limit.OnFull == tidegate.RefuseNew || lim.kind == leases
 }
 
-// shed drops keys of all until target are left. The bound on their use, in sixty-fourths of
-// the capacity, is as low as it can be; of the keys within it, the first go. With
-// keepExhausted it drops no exhausted ones, and may leave more.
+// shed drops keys of all until target are left: the least used first, to within a
+// sixty-fourth of the capacity. With keepExhausted it drops no exhausted ones, and may leave more.
 func (s *Store) shed(lim *compiledLimit, g *segment, all []entry, target int, now int64, keepExhausted bool) []entry {
 	drop := len(all) - target
 	if drop <= 0 {
@@ -121,23 +120,28 @@ func (s *Store) shed(lim *compiledLimit, g *segment, all []entry, target int, no
 		all[i].use = s.use(lim, all[i].cell, now)
 		used[all[i].use>>shift]++
 	}
-	least := 0 // the last group of which some go
-	for below := used[0]; below < drop; below += used[least] {
-		least++
+	last := 0 // the last group of which some go
+	for drop > used[last] {
+		drop -= used[last]
+		last++
 	}
-	if least == exhausted>>shift && keepExhausted {
+	if last == exhausted>>shift && keepExhausted {
 		if target == 0 {
 			return all // no page becomes free unless all go
 		}
-		least--
+		last--
+		drop = used[last]
 	}
 	left := all[:0]
 	for _, e := range all {
-		if drop == 0 || e.use>>shift > least {
+		group := e.use >> shift
+		if group > last || group == last && drop == 0 {
 			left = append(left, e)
 			continue
 		}
-		drop--
+		if group == last {
+			drop--
+		}
 		lim.table.forgotten.Add(1)
 		if e.use < exhausted {
 			lim.table.evicted.Add(1)
