@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -25,6 +26,9 @@ const (
 	// remembered is how long an instance remembers a question, so that it answers once.
 	remembered = time.Minute
 )
+
+// ErrLongQuestion means that nobody was asked.
+var ErrLongQuestion = errors.New("the question is too long")
 
 // questions handles the questions that instances ask each other through a board.
 type questions struct {
@@ -126,11 +130,11 @@ func (b *Board) answerOne(ctx context.Context, id string) {
 
 // Ask puts a question to all instances, this one included. It returns the answers that arrive
 // within AskTimeout, and the instances without one, each with the reason. An error means that
-// the others could not be asked; answers has that of this instance even then.
+// the others could not be asked; answers has that of this instance even then, but for ErrLongQuestion.
 func (b *Board) Ask(ctx context.Context, topic string, question []byte) (answers map[Node][]byte, missing []Absent, err error) {
 	answers = make(map[Node][]byte)
-	if strings.Contains(topic, "\n") || len(topic)+len(question) > MaxQuestionBody {
-		return answers, nil, fmt.Errorf("the question has %d bytes: at most %d can be asked", len(topic)+len(question), MaxQuestionBody)
+	if n := len(topic) + len(question); strings.Contains(topic, "\n") || n > MaxQuestionBody {
+		return answers, nil, fmt.Errorf("%w: it has %d bytes, at most %d can be asked", ErrLongQuestion, n, MaxQuestionBody)
 	}
 	ctx, cancel := context.WithTimeout(ctx, AskTimeout)
 	defer cancel()

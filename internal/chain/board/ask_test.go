@@ -2,6 +2,7 @@ package board
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -55,8 +56,8 @@ func TestAsk(t *testing.T) {
 		if got := slices.Collect(maps.Keys(answers)); err == nil || len(got) != 1 || len(missing) != 3 {
 			t.Errorf("with the table away: %s, %v", show(answers, missing), err)
 		}
-		if _, _, err := w.all[0].Ask(t.Context(), "sum", make([]byte, MaxQuestionBody)); err == nil {
-			t.Error("a long question was asked")
+		if _, _, err := w.all[0].Ask(t.Context(), "sum", make([]byte, MaxQuestionBody)); !errors.Is(err, ErrLongQuestion) {
+			t.Errorf("a long question: %v", err)
 		}
 	})
 }

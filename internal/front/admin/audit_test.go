@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"tidegate.dev/tidegate/internal/chain/board"
 	"tidegate.dev/tidegate/internal/dev/testdep"
 	"tidegate.dev/tidegate/internal/telemetry/auditlog"
 	"tidegate.dev/tidegate/rules"
@@ -230,6 +231,7 @@ func TestSeries(t *testing.T) {
 	f("?rule=api&outcome=ok&fleet=false", 1, from, 1, 2, 3, 4, 5, 6, 7)
 	problem(t, d.ask("GET", "/series?fleet=some", ""), 400, "true or false")
 	problem(t, d.ask("GET", "/series?step=2", ""), 400, "1 or 5")
+	problem(t, d.ask("GET", "/series?rule="+strings.Repeat("x", board.MaxQuestionBody), ""), 400, "too long")
 	problem(t, d.ask("GET", "/series?since=2", ""), 400, "no parameter")
 	problem(t, newDesk(t, few, nil).ask("GET", "/series", ""), http.StatusNotFound, "no series")
 }

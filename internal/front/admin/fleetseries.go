@@ -20,12 +20,15 @@ const SeriesTopic = "series"
 const maxSeries = 8 << 20
 
 // fleetSeries adds up the series of all instances.
-func (s *server) fleetSeries(ctx context.Context, q SeriesQuery) Series {
+func (s *server) fleetSeries(ctx context.Context, q SeriesQuery) (Series, error) {
 	question, err := json.Marshal(q)
 	if s.Board == nil || err != nil {
-		return MergeSeries(q.Step, s.Series().about(q))
+		return MergeSeries(q.Step, s.Series().about(q)), nil
 	}
-	answers, missing, _ := s.Board.Ask(ctx, SeriesTopic, question) // missing lists those without an answer
+	answers, missing, err := s.askFleet(ctx, SeriesTopic, question)
+	if err != nil {
+		return Series{}, err
+	}
 	var parts []Series
 	for node, packed := range answers {
 		one, ok := unpackSeries(packed, q.Step)
@@ -39,7 +42,7 @@ func (s *server) fleetSeries(ctx context.Context, q SeriesQuery) Series {
 	alignSeries(parts, s.Series().about(q).end(time.Now()))
 	merged := MergeSeries(q.Step, parts...)
 	merged.Missing = absentTexts(missing)
-	return merged
+	return merged, nil
 }
 
 // end returns when the last step ended, or now if there is none.

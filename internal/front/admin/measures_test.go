@@ -279,4 +279,5 @@ func TestOffendersOfAFleet(t *testing.T) {
 	if w := d.ask("GET", "/offenders?rule=api", ""); w.Code != 200 {
 		t.Errorf("a rule that nobody is listed under: %d %s", w.Code, w.Body)
 	}
+	problem(t, d.ask("GET", "/offenders?search="+strings.Repeat("x", board.MaxQuestionBody), ""), 400, "too long")
 }

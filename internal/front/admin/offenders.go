@@ -31,7 +31,10 @@ func (s *server) offenders(r *http.Request) (any, error) {
 	if s.Board == nil {
 		return s.reportOrNoRule(q, offenders.Merge(q, s.Offenders(q)))
 	}
-	answers, missing, _ := s.Board.Ask(r.Context(), OffendersTopic, question) // missing: those without an answer, and why
+	answers, missing, err := s.askFleet(r.Context(), OffendersTopic, question)
+	if err != nil {
+		return nil, err
+	}
 	var reports []offenders.Report
 	for node, text := range answers {
 		var one offenders.Report

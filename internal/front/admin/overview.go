@@ -83,7 +83,7 @@ func (a *API) Moment(ctx context.Context) *Moment {
 	m := &Moment{overview: Overview{Gateway: s.Gateway, At: time.Now().UTC(), Busiest: []RuleLoad{}, Nodes: []NodeState{}, Measures: []Ordered{}, Identities: []string{}}}
 	o := &m.overview
 	if s.Series != nil {
-		m.series = s.fleetSeries(ctx, SeriesQuery{Step: liveStep})
+		m.series, _ = s.fleetSeries(ctx, SeriesQuery{Step: liveStep}) // this question is short
 	}
 	whole := m.series.about(SeriesQuery{Rule: AllRequests})
 	o.Traffic = trafficOf(&whole)

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"tidegate.dev/tidegate/internal/chain/board"
 )
 
 // Series is the decisions of the last minutes, in time steps, on one instance or on all that have
@@ -64,7 +62,7 @@ func (s *server) series(r *http.Request) (any, error) {
 	}
 	switch q.Get("fleet") {
 	case "", "true":
-		return s.fleetSeries(r.Context(), asked), nil
+		return s.fleetSeries(r.Context(), asked)
 	case "false":
 		return s.Series().about(asked), nil
 	}
@@ -177,11 +175,4 @@ func (s *Series) length() int {
 		return 0
 	}
 	return len(s.Lines[0].Counts)
-}
-
-func absentTexts(missing []board.Absent) (all []string) {
-	for _, a := range missing {
-		all = append(all, a.String()+": "+a.Why)
-	}
-	return all
 }
