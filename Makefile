@@ -16,8 +16,9 @@ run: check-go ## start the gateway in front of a small API and print curl comman
 	$(GO) build -o bin/ ./cmd/tidegate
 	bin/tidegate serve --demo -c deploy/example/tidegate.yaml $(ARGS)
 
-# Nobody debugs what these build: without debug information the compiler takes less, by a quarter with the race detector.
-test test-long lint: export GOFLAGS := $(GOFLAGS) -gcflags=all=-dwarf=false
+# All of these compile as scripts/build.sh does, so that each package is compiled once. Only the race detector needs cgo.
+test test-long lint: export GOFLAGS := $(GOFLAGS) -trimpath
+test test-long lint: export CGO_ENABLED := 0
 
 test: check-go ## vet and test everything, with the race detector where it can find anything (COUNT=3, ARGS='-run Name -v')
 	@scripts/test-deps.sh

@@ -73,7 +73,7 @@ func TestREADMEProgramRuns(t *testing.T) {
 		}
 		cmd := exec.Command(program, strings.Fields(strings.Replace(args, "../tidegate", repo, 1))...)
 		cmd.Dir = dir
-		cmd.Env = append(os.Environ(), "GOPROXY=off", "GOFLAGS="+os.Getenv("GOFLAGS")+" -mod=readonly", "GOWORK=off")
+		cmd.Env = append(os.Environ(), "GOPROXY=off", "GOFLAGS="+os.Getenv("GOFLAGS")+" -mod=readonly", "GOWORK=off", testdep.WithoutCgo)
 		out, err := cmd.CombinedOutput()
 		if err != nil {
 			t.Fatalf("go %s: %v\n%s", args, err, out)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // passed is what a key was granted: cost events at an instant.
@@ -70,6 +71,7 @@ func TestTokenBucketBound(t *testing.T) {
 
 // TestWindowBounds: how much passes in any window of the length given.
 func TestWindowBounds(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	f := func(alg tidegate.Algorithm, adapt func(*tidegate.Spec), window func(*tidegate.Limit) int64) {
 		t.Helper()
 		specs(alg, func(s tidegate.Spec) {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 func quota(t *testing.T, c tidegate.Calendar, zone string, anchor int) *tidegate.Limit {
@@ -98,6 +99,7 @@ func TestAlignedSpans(t *testing.T) {
 // and each is the span of every instant in it. St. John's and Goose Bay turned
 // their clocks back at 0:01, so that they showed some dates twice.
 func TestSpansTile(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	for _, zone := range append(zones, "America/St_Johns", "America/Goose_Bay", "Pacific/Kwajalein", "Antarctica/Troll") {
 		for _, l := range []*tidegate.Limit{
 			quota(t, tidegate.Day, zone, 0), quota(t, tidegate.Week, zone, 0), quota(t, tidegate.Month, zone, 31),

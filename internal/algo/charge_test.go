@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // everyLaw is a limit of each kind.
@@ -47,6 +48,7 @@ func busy(t *testing.T, l *tidegate.Limit, seed uint64) (k subject, now int64) {
 
 // TestRefusedNeverCharges: the state after a refusal or a peek is the one before.
 func TestRefusedNeverCharges(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	for _, l := range everyLaw() {
 		refused := 0
 		for seed := range uint64(1000) {
@@ -72,6 +74,7 @@ func TestRefusedNeverCharges(t *testing.T) {
 
 // TestReturnRestores: what is charged and returned at once was never there.
 func TestReturnRestores(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	for _, l := range everyLaw() {
 		granted := 0
 		for seed := range uint64(1000) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // rate asks every step ticks for as much as there is and returns what passed
@@ -28,6 +29,7 @@ func rate(l *tidegate.Limit, step int64, seconds int64) float64 {
 // TestRates: a bucket gives what it promises within 0.1 %, however it is polled:
 // fractions of an event are neither lost nor given away.
 func TestRates(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	f := func(events int64, period time.Duration, step, seconds int64) {
 		t.Helper()
 		burst := max(1, events/10)

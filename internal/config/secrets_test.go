@@ -7,11 +7,14 @@ import (
 	"io/fs"
 	"strings"
 	"testing"
+
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // Wherever a secret is written by mistake, or rightly into a URL, and whatever else is wrong on its
 // line, it is in no message and in no setting that is shown.
 func TestSecretsAreNowhere(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	secrets := []string{"s3cret", "s3cret s3cret", "a@s3cret", `s3cret'x`, "s3cret%20", "s3cret#x", "s3cret:x"}
 	urls := []string{
 		"redis://:%s@h", "rediss://ann:%s@h:6380/1?prefix=x", "redis-cluster://:%s@a,b,c", "redis-sentinel://:%s@a,b/m",

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // others has for every setting a value that is not its default.
@@ -253,6 +255,7 @@ func inFile(values map[string]string) string {
 }
 
 func TestThreeWaysAreTheSame(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	bare := func(c *Config) Config {
 		v := *c
 		v.origins = nil

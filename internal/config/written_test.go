@@ -5,10 +5,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // No file is written that another setting names, whichever two they are and however it is spelt.
 func TestNoFileHasTwoUses(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	spell := func(name, how string) string {
 		abs, err := filepath.Abs(name)
 		if err != nil {

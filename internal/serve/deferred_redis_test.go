@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -206,7 +207,9 @@ func testDeferredStream(t *testing.T, bin string) {
 		t.Errorf("%v; want two that pass, and places for three", codes)
 	}
 	worker := filepath.Join(w.dir, "streamworker")
-	if out, err := exec.Command("go", "build", "-o", worker, "tidegate.dev/tidegate/docs/examples/streamworker").CombinedOutput(); err != nil {
+	build := exec.Command("go", "build", "-o", worker, "tidegate.dev/tidegate/docs/examples/streamworker")
+	build.Env = append(os.Environ(), testdep.WithoutCgo)
+	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	run := exec.Command(worker, server.Addr, "orders")

@@ -6,15 +6,14 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // A store that is full of keys that it keeps has room again a period after its clock was set back, not
 // when the old time returns.
 func TestClockIsSetBackInAFullStore(t *testing.T) {
-	for i, a := range append(stateful, tidegate.Concurrency) {
-		if raceEnabled && i%3 != 0 {
-			continue // which only takes time where one goroutine asks
-		}
+	testdep.SkipUnderRace(t)
+	for _, a := range append(stateful, tidegate.Concurrency) {
 		s, clock := openAt(256 << 10)
 		l := tidegate.MustLimit(specOf("limit", a, 1, time.Minute, tidegate.RefuseNew))
 		for k := range 12_000 {

@@ -10,11 +10,13 @@ import (
 
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/internal/algo"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // A wall clock that was stepped since the start, in steps of a tenth and a bit from two windows back to two ahead, and a
 // restart: by every algorithm the restored store leaves at any time what the same store without a restart leaves.
 func TestRestoreAfterStepsOfTheWallClock(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	const window, year = 60 * time.Minute, 365 * 24 * time.Hour
 	for _, a := range stateful {
 		spec := specOf("limit", a, 1000, window, tidegate.EvictLeast)

@@ -14,11 +14,14 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 const module = "tidegate.dev/tidegate"
 
 func TestImports(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	files := moduleFiles(t, "../../..")
 	if len(files) < 10 {
 		t.Fatalf("found %d files: is this still the root of the module?", len(files))

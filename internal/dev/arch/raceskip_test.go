@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 var (
@@ -23,6 +25,7 @@ var (
 // package, or the name of the test says that it is about allocations. What is skipped is in one of these packages, or in a
 // folder that the script looks through.
 func TestCutUnderRaceIsRun(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	const root = "../../.."
 	script, err := os.ReadFile(root + "/scripts/test.sh")
 	if err != nil {

@@ -6,12 +6,15 @@ import (
 	"go/token"
 	"strings"
 	"testing"
+
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // Layers between a Gate and its store know of a rule what is in Terms.Handling; stores know
 // nothing of it. A layer that read more would have to be looked at whenever rules learn
 // something new.
 func TestLayersReadHandlingAlone(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	read := 0
 	for name, src := range moduleFiles(t, "../../..") {
 		if strings.HasSuffix(name, "_test.go") {

@@ -11,6 +11,10 @@ import (
 // commandFolder is where the command is built; it lasts as long as the tests of a package.
 var commandFolder string
 
+// WithoutCgo is in the environment of a go command that a test runs. Tests under the race detector
+// are run with cgo, and what they build then need not be compiled once more.
+const WithoutCgo = "CGO_ENABLED=0"
+
 // Main is TestMain of a package whose tests call [Command].
 func Main(m *testing.M) { os.Exit(Tests{m}.Run()) }
 
@@ -45,7 +49,9 @@ func Command(t testing.TB) string {
 // buildCommand returns the file; with an error, what the compiler says.
 var buildCommand = sync.OnceValues(func() (string, error) {
 	bin := filepath.Join(commandFolder, "tidegate")
-	if out, err := exec.Command("go", "build", "-o", bin, "tidegate.dev/tidegate/cmd/tidegate").CombinedOutput(); err != nil {
+	build := exec.Command("go", "build", "-o", bin, "tidegate.dev/tidegate/cmd/tidegate")
+	build.Env = append(os.Environ(), WithoutCgo)
+	if out, err := build.CombinedOutput(); err != nil {
 		return string(out), err
 	}
 	return bin, nil

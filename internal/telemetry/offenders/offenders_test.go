@@ -12,11 +12,13 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // A customer that is refused thirty times is listed, with the exact number, whatever else the
 // process does meanwhile: floods of refusals in another rule, and of admissions in its own.
 func TestFewRefusalsAreListed(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	synctest.Test(t, func(t *testing.T) {
 		of := open(t, Options{})
 		attacked, quiet := limitOf("attacked"), limitOf("quiet")
@@ -67,6 +69,7 @@ func TestSamplingEndsWithTheFlood(t *testing.T) {
 
 // What is looked at is bounded, whatever comes: else the lists would cost what the gate does.
 func TestWorkIsBounded(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	f := func(rules, events, ticks int) {
 		t.Helper()
 		synctest.Test(t, func(t *testing.T) {

@@ -25,6 +25,7 @@ func both(t *testing.T, f func(t *testing.T, ahead bool)) {
 // Five Envoys want different amounts, and other ones later. One connects again. Nothing is above the
 // bucket, and nearly all of it is used, however many instances share it.
 func TestFiveEnvoys(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	for _, ledgers := range []int{0, 1, 2, 3, 5} {
 		t.Run(instances(ledgers), func(t *testing.T) {
 			for seed := range uint64(10 / thin) {
@@ -36,6 +37,7 @@ func TestFiveEnvoys(t *testing.T) {
 
 // The same with the times that Envoy can keep, which reports every 5 seconds.
 func TestFiveEnvoysByDefault(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	limit := ledger.Limit{Events: 1000, Period: time.Second, Burst: 6000}
 	times := ledger.Times{TTL: 2 * time.Second, Delivery: 500 * time.Millisecond}
 	for _, ledgers := range []int{0, 1, 2, 3, 5} {
@@ -93,6 +95,7 @@ func (w *simulation) usedAtLeast(t *testing.T, least float64) {
 // Fifty Envoys share a bucket that is hardly large enough for the smallest parts of all of them. Those
 // parts are assigned as they are paid for.
 func TestManyEnvoys(t *testing.T) {
+	testdep.SkipUnderRace(t)
 	for _, ledgers := range []int{1, 2, 4, 8} {
 		t.Run(instances(ledgers), func(t *testing.T) {
 			w := newSimulation(uint64(ledgers), thousand, short, ledgers, true)
