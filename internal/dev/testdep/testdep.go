@@ -1,6 +1,7 @@
 // Package testdep lets a test name an installed program that it needs, such as a
 // real redis-server. Start with [Need]. It installs nothing; scripts/test-deps.sh
-// does. [Undisturbed] is for tests that have to act within a time, [NewCertificate] for those of TLS.
+// does. [Eventually] is for tests that wait for what others do, [Undisturbed] for those that have to act
+// within a time, [NewCertificate] for those of TLS.
 package testdep
 
 import (

@@ -1,6 +1,7 @@
 package testdep
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -11,14 +12,18 @@ import (
 // witness stands in for a test and remembers how it ended.
 type witness struct {
 	testing.TB
-	ended string
+	ended, told string
+	helpers     int
 }
 
-func (w *witness) Helper()               {}
-func (w *witness) Name() string          { return "TestWitness" }
-func (w *witness) Logf(string, ...any)   {}
-func (w *witness) Skipf(string, ...any)  { w.ended = "skipped"; runtime.Goexit() }
-func (w *witness) Fatalf(string, ...any) { w.ended = "failed"; runtime.Goexit() }
+func (w *witness) Helper()              { w.helpers++ }
+func (w *witness) Name() string         { return "TestWitness" }
+func (w *witness) Logf(string, ...any)  {}
+func (w *witness) Skipf(string, ...any) { w.ended = "skipped"; runtime.Goexit() }
+func (w *witness) Fatalf(format string, args ...any) {
+	w.ended, w.told = "failed", fmt.Sprintf(format, args...)
+	runtime.Goexit()
+}
 
 // need runs Need as a test would and tells its path, how it ended and what it noted.
 func need(t *testing.T, program, ci string) (path, ended, noted string) {
