@@ -1,7 +1,6 @@
 package client_test
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -228,11 +227,7 @@ func (s *server) since(at time.Time) (all []arrival) {
 // await waits until ok says so of what has arrived since an instant.
 func (s *server) await(t testing.TB, what string, from time.Time, ok func(all []arrival) bool) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); !ok(s.since(from)); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("within a minute there was no time at which %s", what)
-		}
-	}
+	testdep.Eventually(t, what, func() bool { return ok(s.since(from)) })
 }
 
 // Three processes share 10,000 calls a day. One of them is killed and starts again. The API
@@ -257,15 +252,14 @@ func TestBudgetOfProcesses(t *testing.T) {
 	s.await(t, "a third of the budget is used", time.Time{}, func(all []arrival) bool { return len(all) > budget/3 })
 	c.Kill()
 	begin("c again")
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-	defer cancel()
-	for ended := 0; ended < 3; time.Sleep(20 * time.Millisecond) {
+	ended := 0
+	if !testdep.Await(5*time.Minute, func() bool {
 		s.mu.Lock()
+		defer s.mu.Unlock()
 		ended = len(s.ended)
-		s.mu.Unlock()
-		if ctx.Err() != nil {
-			t.Fatalf("after 5 minutes %d of 3 instances have used up the budget, with %d calls", ended, len(s.since(time.Time{})))
-		}
+		return ended == 3
+	}) {
+		t.Fatalf("after 5 minutes %d of 3 instances have used up the budget, with %d calls", ended, len(s.since(time.Time{})))
 	}
 	calls := map[string]int{}
 	all := s.since(time.Time{})

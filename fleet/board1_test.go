@@ -61,7 +61,7 @@ func TestBoardOfOtherVersions(t *testing.T) {
 		}
 		return n
 	}
-	eventually(t, "it is in force", func() bool { return passes("10.0.0.6") == 0 })
+	testdep.Eventually(t, "it is in force", func() bool { return passes("10.0.0.6") == 0 })
 	for ip, want := range map[string]int{
 		"10.0.0.1": 5, // its override
 		"10.0.0.2": 0, // banned

@@ -81,7 +81,7 @@ func (b *burst) run() {
 		b.nodes = append(b.nodes, open(b.TB, b.url, fleet.Options{Deadline: b.deadline}))
 	}
 	for i, s := range b.nodes {
-		eventually(b.TB, fmt.Sprint("instances of ", i), func() bool { return s.Instances() == burstNodes+1 })
+		testdep.Eventually(b.TB, fmt.Sprint("instances of ", i), func() bool { return s.Instances() == burstNodes+1 })
 	}
 	for i := range burstAddresses {
 		d, err := calm.Take(b.Context(), b.checks(fmt.Sprint("10.0.0.", i)), burstEach)
@@ -184,7 +184,7 @@ func TestBurstOfOneLimit(t *testing.T) {
 					nodes = append(nodes, open(t, url, fleet.Options{Deadline: deadlineOf(attempt)}))
 				}
 				for i, s := range nodes {
-					eventually(t, fmt.Sprint("instances of ", i), func() bool { return s.Instances() == burstNodes+1 })
+					testdep.Eventually(t, fmt.Sprint("instances of ", i), func() bool { return s.Instances() == burstNodes+1 })
 				}
 				check := func(i int) []tidegate.Check {
 					return []tidegate.Check{{Key: fmt.Sprint("10.0.0.", i), Limit: l, Cost: 1}}

@@ -84,9 +84,7 @@ func (l *classLoad) run() time.Duration {
 		all.Go(func() { l.press(g, "/", &l.rest) })
 	}
 	// If the paying ones came first, they could leave nothing to the others, rightly.
-	for l.rest.Load() == 0 && time.Since(start) < 10*time.Second {
-		time.Sleep(time.Millisecond)
-	}
+	testdep.Await(10*time.Second, func() bool { return l.rest.Load() > 0 })
 	for _, g := range l.gates {
 		all.Go(func() { l.press(g, "/paid/x", &paying) })
 	}

@@ -11,6 +11,7 @@ import (
 
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/fleet"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // farAway returns the address of a proxy before target whose round trips take so long.
@@ -106,7 +107,7 @@ func TestFormerShardsFarAway(t *testing.T) {
 				far[i] = fleet.Shard{Name: s.Name, URL: "redis://" + farAway(t, servers[i].Addr, roundTrip*time.Millisecond)}
 			}
 			s := open(t, "", fleet.Options{Shards: far, Was: far[:2], Deadline: patient})
-			eventually(t, "all shards answer", func() bool { // connecting takes several round trips
+			testdep.Eventually(t, "all shards answer", func() bool { // connecting takes several round trips
 				_, local := ask(t, s, "other-", 1)
 				return local == 0
 			})

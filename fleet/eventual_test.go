@@ -206,8 +206,9 @@ func TestEventualLostAnswers(t *testing.T) {
 	}
 	defer inner.Close()
 	shared, _ := chain.AsShared(inner)
-	deadline, counted := time.Now().Add(30*time.Second), int64(0)
-	for number := uint64(1); ; number++ { // until what is left has been sent
+	number, counted := uint64(0), int64(0)
+	testdep.Await(time.Minute, func() bool { // until what is left has been sent
+		number++
 		all := []chain.Tally{{Limit: l.limit, Key: "one", Instance: [2]uint64{7, 7}, Number: number}}
 		if err := shared.Tallies().Exchange(t.Context(), all); err != nil {
 			t.Fatal(err)
@@ -216,11 +217,8 @@ func TestEventualLostAnswers(t *testing.T) {
 		for _, p := range all[0].Answer.Totals {
 			counted += p.Count
 		}
-		if counted == int64(len(l.admitted)) || time.Now().After(deadline) {
-			break
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
+		return counted == int64(len(l.admitted))
+	})
 	if counted != int64(len(l.admitted)) || len(l.admitted) != l.asked {
 		t.Errorf("%d are counted, %d of %d were admitted", counted, len(l.admitted), l.asked)
 	}

@@ -117,7 +117,7 @@ func TestRedisStandsStill(t *testing.T) {
 		defer stores[i].Close()
 	}
 	for i, s := range stores {
-		eventually(t, fmt.Sprint("instances of ", i), func() bool { return s.Instances() == 2 })
+		testdep.Eventually(t, fmt.Sprint("instances of ", i), func() bool { return s.Instances() == 2 })
 	}
 	ask := func(i int) (ok bool, took time.Duration) {
 		w := httptest.NewRecorder()
@@ -136,7 +136,7 @@ func TestRedisStandsStill(t *testing.T) {
 		return one.Timeouts + one.Errors + one.Busy + one.Backlog + other.Timeouts + other.Errors + other.Busy + other.Backlog
 	}
 	// A busy machine may make them miss the deadline: in the end, both have an answer of Redis.
-	eventually(t, "Redis answers both", func() bool {
+	testdep.Eventually(t, "Redis answers both", func() bool {
 		was := unheard()
 		for i, s := range stores {
 			if ok, _ := ask(i); ok {
@@ -171,7 +171,7 @@ func TestRedisStandsStill(t *testing.T) {
 	}
 	server.Resume()
 	for i, s := range stores {
-		eventually(t, fmt.Sprint("health of ", i), func() bool { return s.Health().Status == fleet.OK && s.Stats().Backlog == 0 })
+		testdep.Eventually(t, fmt.Sprint("health of ", i), func() bool { return s.Health().Status == fleet.OK && s.Stats().Backlog == 0 })
 	}
 	time.Sleep(time.Second)
 	after, missed := 0, unheard()
@@ -197,16 +197,6 @@ func TestRedisStandsStill(t *testing.T) {
 	}
 }
 
-// eventually polls until ok holds.
-func eventually(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%s: not within a minute", what)
-		}
-	}
-}
-
 // Health follows heartbeats where there are no requests, and OnState is told of changes.
 func TestHealth(t *testing.T) {
 	server := testdep.Redis(t)
@@ -221,13 +211,13 @@ func TestHealth(t *testing.T) {
 		t.Errorf("%+v", h)
 	}
 	server.Kill()
-	eventually(t, "degraded", func() bool { return s.Health().Status == fleet.Degraded })
+	testdep.Eventually(t, "degraded", func() bool { return s.Health().Status == fleet.Degraded })
 	if h := s.Health(); h.Why == nil || time.Since(h.Since) > time.Minute {
 		t.Errorf("%+v", h)
 	}
 	server.Start()
-	eventually(t, "ok", func() bool { return s.Health().Status == fleet.OK })
-	eventually(t, "told", func() bool {
+	testdep.Eventually(t, "ok", func() bool { return s.Health().Status == fleet.OK })
+	testdep.Eventually(t, "told", func() bool {
 		mu.Lock()
 		defer mu.Unlock()
 		return len(told) >= 2 && told[0] == fleet.Degraded && told[len(told)-1] == fleet.OK
@@ -244,7 +234,7 @@ func TestJoinLater(t *testing.T) {
 		t.Errorf("%d instances before it joined", n)
 	}
 	second.Join()
-	eventually(t, "two", func() bool { return first.Instances() == 2 && second.Instances() == 2 })
+	testdep.Eventually(t, "two", func() bool { return first.Instances() == 2 && second.Instances() == 2 })
 	if n := open(t, url, fleet.Options{Instances: func() int { return 7 }}).Instances(); n != 7 {
 		t.Errorf("%d instances, want those that were named", n)
 	}

@@ -52,7 +52,7 @@ func order(t testing.TB, b *board.Board, id string) board.Reach {
 func wantOrdered(t testing.TB, when, want string, all ...*board.Board) {
 	t.Helper()
 	for i, b := range all {
-		eventually(t, fmt.Sprintf("%s, board %d has %q", when, i, want), func() bool { return ordered(b) == want })
+		testdep.Eventually(t, fmt.Sprintf("%s, board %d has %q", when, i, want), func() bool { return ordered(b) == want })
 	}
 }
 
@@ -110,7 +110,7 @@ func TestFollow(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "both have it", func() bool { // a busy machine may not say so in time
+		testdep.Eventually(t, "both have it", func() bool { // a busy machine may not say so in time
 			reach, err := b.Put(t.Context(), board.Record{ID: m.ID, Body: body, Expires: m.Until})
 			if err != nil {
 				t.Fatal(err)
@@ -118,7 +118,7 @@ func TestFollow(t *testing.T) {
 			return reach.Everywhere() && len(reach.Has) == 2
 		})
 	}
-	eventually(t, "both are listed as following", func() bool {
+	testdep.Eventually(t, "both are listed as following", func() bool {
 		members, err := first.Members(t.Context())
 		return err == nil && len(members) == 2 && members[0].Follows && members[1].Follows
 	})
@@ -142,7 +142,7 @@ func TestFollow(t *testing.T) {
 	if _, err := b.Put(t.Context(), board.Record{ID: "junk", Body: []byte("{")}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "what cannot hold is told", func() bool {
+	testdep.Eventually(t, "what cannot hold is told", func() bool {
 		mu.Lock()
 		defer mu.Unlock()
 		text := strings.Join(told, "\n")
@@ -154,7 +154,7 @@ func TestFollow(t *testing.T) {
 	if _, err := b.End(t.Context(), "out"); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "who is no longer banned is let in", func() bool { return ask(one, "10.0.0.2") && ask(two, "10.0.0.2") })
+	testdep.Eventually(t, "who is no longer banned is let in", func() bool { return ask(one, "10.0.0.2") && ask(two, "10.0.0.2") })
 }
 
 // An instance that does not follow, as those of older versions, is named, and is left alone.
@@ -164,11 +164,11 @@ func TestOrdersBesideOthers(t *testing.T) {
 	old := open(t, url, fleet.Options{Name: "old", Deadline: patient})
 	s := open(t, url, fleet.Options{Name: "new", Deadline: patient})
 	b := boardOf(t, s)
-	eventually(t, "both are known", func() bool {
+	testdep.Eventually(t, "both are known", func() bool {
 		members, err := s.Members(t.Context())
 		return err == nil && len(members) == 2 && members[0].Follows && members[1].Known
 	})
-	eventually(t, "it is said who does not have it", func() bool {
+	testdep.Eventually(t, "it is said who does not have it", func() bool {
 		reach := order(t, b, "x")
 		return len(reach.Has) == 1 && len(reach.Lacks) == 1 && reach.Lacks[0].Name == "old" && strings.Contains(reach.Lacks[0].Why, "does not follow")
 	})
@@ -210,11 +210,11 @@ func TestOrdersSurvive(t *testing.T) {
 	wantOrdered(t, "after all were restarted", "kept", b1, b2)
 
 	server.Do("FLUSHALL")
-	eventually(t, "an empty Redis is filled again", func() bool { return strings.Contains(server.Do("KEYS", "*"), ":row:kept") })
+	testdep.Eventually(t, "an empty Redis is filled again", func() bool { return strings.Contains(server.Do("KEYS", "*"), ":row:kept") })
 	_, b3 := start("three", fleet.Options{})
 	wantOrdered(t, "after Redis was emptied", "kept", b1, b2, b3)
 
-	eventually(t, "it is known who is there", func() bool {
+	testdep.Eventually(t, "it is known who is there", func() bool {
 		members, err := s1.Members(t.Context())
 		reach := order(t, b1, "kept")
 		return err == nil && len(members) == 3 && len(reach.Has) == 3

@@ -36,7 +36,7 @@ func TestOneMasterIsGone(t *testing.T) {
 				} else {
 					dead.Pause()
 				}
-				eventually(t, "everybody says which server is gone", func() bool {
+				testdep.Eventually(t, "everybody says which server is gone", func() bool {
 					m.ask(0, m.gone[0], false)
 					m.ask(1, m.gone[0], false) // the last of the nodes has no traffic and finds out by heartbeats
 					for _, s := range m.nodes {
@@ -71,7 +71,7 @@ func TestOneMasterIsGone(t *testing.T) {
 				} else {
 					dead.Resume()
 				}
-				eventually(t, "all is well again", func() bool {
+				testdep.Eventually(t, "all is well again", func() bool {
 					for _, s := range m.nodes {
 						if s.Health().Status != fleet.OK || s.Stats().Backlog > 0 {
 							return false
@@ -139,7 +139,7 @@ func (m *masters) open(url string, shards []fleet.Shard) {
 		}}))
 	}
 	for i, s := range m.nodes {
-		eventually(m.TB, fmt.Sprint("instances of ", i), func() bool { return s.Instances() == len(m.nodes) && len(s.Health().Servers) == 3 })
+		testdep.Eventually(m.TB, fmt.Sprint("instances of ", i), func() bool { return s.Instances() == len(m.nodes) && len(s.Health().Servers) == 3 })
 	}
 }
 

@@ -19,16 +19,15 @@ import (
 func waitMembers(t *testing.T, s *fleet.Store, what string, ok func([]fleet.Member) bool) (all []fleet.Member) {
 	t.Helper()
 	var err error
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	if !testdep.Await(time.Minute, func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
 		all, err = s.Members(ctx)
-		cancel()
-		if err == nil && ok(all) {
-			return all
-		}
+		return err == nil && ok(all)
+	}) {
+		t.Fatalf("waited for a minute until %s; there are %+v, %v", what, all, err)
 	}
-	t.Fatalf("waited for a minute until %s; there are %+v, %v", what, all, err)
-	return nil
+	return all
 }
 
 // compared: so many members are there, all is well, their clocks were compared, and each
@@ -84,17 +83,15 @@ func TestMembers(t *testing.T) {
 			for i := len(stores) - 1; i >= 0; i-- {
 				_ = stores[i].Close()
 				left := func(m fleet.Member) bool { return m.Name >= fmt.Sprint("web-", i) }
-				for closed := time.Now(); ; time.Sleep(50 * time.Millisecond) {
+				var all []fleet.Member
+				var err error
+				if !testdep.Await(6*time.Second, func() bool {
 					ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-					all, err := reader.Members(ctx)
-					cancel()
-					if err == nil && !slices.ContainsFunc(all, left) {
-						break
-					}
-					if time.Since(closed) > 6*time.Second {
-						t.Errorf("%d have left, and there are %+v, %v", len(stores)-i, all, err)
-						break
-					}
+					defer cancel()
+					all, err = reader.Members(ctx)
+					return err == nil && !slices.ContainsFunc(all, left)
+				}) {
+					t.Errorf("%d have left, and there are %+v, %v", len(stores)-i, all, err)
 				}
 			}
 		})
@@ -180,7 +177,7 @@ func TestMembersDuringAnOutage(t *testing.T) {
 	s, reader := open(t, url, fleet.Options{Name: "web"}), open(t, url, fleet.Options{JoinLater: true})
 	waitMembers(t, s, "it is there", compared(1))
 	server.Kill()
-	eventually(t, "degraded", func() bool { return s.Health().Status == fleet.Degraded })
+	testdep.Eventually(t, "degraded", func() bool { return s.Health().Status == fleet.Degraded })
 	all, err := s.Members(t.Context())
 	if err == nil || len(all) != 1 || !all[0].Self || all[0].Name != "web" || all[0].Status != fleet.Degraded {
 		t.Errorf("%+v, %v", all, err)
@@ -213,17 +210,16 @@ func TestMembersShowCircuits(t *testing.T) {
 	dead.Pause()
 	defer dead.Resume()
 	for _, asked := range []*fleet.Store{s, reader} {
-		for end := time.Now().Add(time.Minute); ; {
+		var all []fleet.Member
+		var err error
+		if !testdep.Await(time.Minute, func() bool {
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-			all, err := asked.Members(ctx)
-			cancel()
-			if len(all) == 1 && all[0].Status == fleet.Partial && all[0].OutCount == 1 && slices.Equal(all[0].Out, []string{dead.Addr}) &&
-				err != nil && strings.Contains(err.Error(), dead.Addr) {
-				break
-			}
-			if time.Now().After(end) {
-				t.Fatalf("%+v, %v; want it to be partial for want of %s", all, err, dead.Addr)
-			}
+			defer cancel()
+			all, err = asked.Members(ctx)
+			return len(all) == 1 && all[0].Status == fleet.Partial && all[0].OutCount == 1 && slices.Equal(all[0].Out, []string{dead.Addr}) &&
+				err != nil && strings.Contains(err.Error(), dead.Addr)
+		}) {
+			t.Fatalf("%+v, %v; want it to be partial for want of %s", all, err, dead.Addr)
 		}
 	}
 }

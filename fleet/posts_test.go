@@ -119,7 +119,7 @@ func TestPostsAreChargedOnce(t *testing.T) {
 	admitted := map[string]int64{}
 	for outage := range 2 {
 		way.leave()
-		eventually(t, "degraded", func() bool {
+		testdep.Eventually(t, "degraded", func() bool {
 			_, _ = s.Take(t.Context(), check(limits[0], -1, 1), 1)
 			return s.Health().Status == fleet.Degraded
 		})
@@ -134,9 +134,9 @@ func TestPostsAreChargedOnce(t *testing.T) {
 		}
 		way.cuts.Store(300)
 		way.away.Store(false)
-		eventually(t, fmt.Sprintf("connections are cut in outage %d", outage), func() bool { return way.cut.Load() > int64(50*(outage+1)) })
+		testdep.Eventually(t, fmt.Sprintf("connections are cut in outage %d", outage), func() bool { return way.cut.Load() > int64(50*(outage+1)) })
 		way.cuts.Store(0)
-		eventually(t, "all is posted", func() bool { h := s.Stats(); return h.Backlog == 0 && s.Health().Status == fleet.OK })
+		testdep.Eventually(t, "all is posted", func() bool { h := s.Stats(); return h.Backlog == 0 && s.Health().Status == fleet.OK })
 	}
 	if h := s.Stats(); h.Lost != 0 {
 		t.Errorf("%d amounts are lost", h.Lost)

@@ -42,16 +42,13 @@ func openRegions(t *testing.T, servers [2]*testdep.RedisServer) (all [2][]*fleet
 // left waits until an instance says that so many events are left.
 func left(t *testing.T, what string, s *fleet.Store, l *tidegate.Limit, want int64) {
 	t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
-	for {
-		d, err := s.Take(context.Background(), []tidegate.Check{{Key: "one", Limit: l}}, 1)
-		if err == nil && d.Remaining == want {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: %d left, want %d (%v)", what, d.Remaining, want, err)
-		}
-		time.Sleep(20 * time.Millisecond)
+	var d tidegate.Decision
+	var err error
+	if !testdep.Await(time.Minute, func() bool {
+		d, err = s.Take(context.Background(), []tidegate.Check{{Key: "one", Limit: l}}, 1)
+		return err == nil && d.Remaining == want
+	}) {
+		t.Fatalf("%s: %d left, want %d (%v)", what, d.Remaining, want, err)
 	}
 }
 
@@ -101,16 +98,11 @@ func TestRegionHealth(t *testing.T) {
 	t.Parallel()
 	servers := [2]*testdep.RedisServer{testdep.Redis(t), testdep.Redis(t)}
 	all := openRegions(t, servers)
-	deadline := time.Now().Add(30 * time.Second)
-	for {
+	if !testdep.Await(time.Minute, func() bool {
 		h := all[0][0].Health().Regions
-		if len(h) == 1 && h[0].Name == "us" && h[0].Heard && !h[0].CutOff && h[0].Lag < 5*time.Second {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%+v", h)
-		}
-		time.Sleep(20 * time.Millisecond)
+		return len(h) == 1 && h[0].Name == "us" && h[0].Heard && !h[0].CutOff && h[0].Lag < 5*time.Second
+	}) {
+		t.Fatalf("%+v", all[0][0].Health().Regions)
 	}
 	outside, err := fleet.Open("redis://"+servers[0].Addr, fleet.Options{Deadline: patient, JoinLater: true})
 	if err != nil {

@@ -38,11 +38,11 @@ func TestEvictionsAreNoticed(t *testing.T) {
 
 	full := testdep.Redis(t, "--maxmemory", "3mb", "--maxmemory-policy", "allkeys-lru")
 	s := open(t, "redis://"+full.Addr, o)
-	eventually(t, "the policy is told of", func() bool { return count(may) == 1 })
+	testdep.Eventually(t, "the policy is told of", func() bool { return count(may) == 1 })
 	if w := s.Health().Warnings; len(w) != 1 || !strings.Contains(w[0], "noeviction instead of allkeys-lru") || s.Health().Status != fleet.OK {
 		t.Errorf("health is %+v", s.Health())
 	}
-	eventually(t, "the server tells what it uses", func() bool {
+	testdep.Eventually(t, "the server tells what it uses", func() bool {
 		is := s.Servers()
 		return len(is) == 1 && is[0].Used > 0 && is[0].CPU > 0 && is[0].Clients > 0 && is[0].Max == 3<<20
 	})
@@ -56,16 +56,16 @@ func TestEvictionsAreNoticed(t *testing.T) {
 			break
 		}
 	}
-	eventually(t, "evictions are counted", func() bool { return s.Evicted() > 0 && count(did) > 0 })
+	testdep.Eventually(t, "evictions are counted", func() bool { return s.Evicted() > 0 && count(did) > 0 })
 	full.Do("CONFIG", "SET", "maxmemory-policy", "noeviction")
-	eventually(t, "all is well", func() bool { return len(s.Health().Warnings) == 0 })
+	testdep.Eventually(t, "all is well", func() bool { return len(s.Health().Warnings) == 0 })
 	if n := count(may); n != 1 {
 		t.Errorf("the policy was told of %d times", n)
 	}
 	before := s.Evicted()
 	full.Kill()
 	full.Start() // which counts from 0 again, with its policy of the start
-	eventually(t, "it is told of again", func() bool { return count(may) == 2 })
+	testdep.Eventually(t, "it is told of again", func() bool { return count(may) == 2 })
 	if got := s.Evicted(); got != before {
 		t.Errorf("%d keys were evicted, and %d before Redis was started anew", got, before)
 	}
@@ -95,8 +95,8 @@ func TestEvictionsAreNoticed(t *testing.T) {
 	nodes := testdep.RedisCluster(t, 3, 0)
 	nodes[1].Do("CONFIG", "SET", "maxmemory", "100mb", "maxmemory-policy", "allkeys-lru")
 	c := open(t, "redis-cluster://"+nodes[0].Addr, o)
-	eventually(t, "all masters tell what they use", func() bool { return len(c.Servers()) == 3 })
-	eventually(t, "one master is told of", func() bool { return count(may) == 1 })
+	testdep.Eventually(t, "all masters tell what they use", func() bool { return len(c.Servers()) == 3 })
+	testdep.Eventually(t, "one master is told of", func() bool { return count(may) == 1 })
 	if count(func(e fleet.Eviction) bool { return e.Server == nodes[1].Addr }) != 1 {
 		t.Errorf("told of %+v, want %s", told, nodes[1].Addr)
 	}

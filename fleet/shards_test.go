@@ -135,7 +135,7 @@ func TestOrdersSurviveAShard(t *testing.T) {
 			}
 			o.want("b-2")
 			first.Start()
-			eventually(t, "the board is on the first shard again", func() bool {
+			testdep.Eventually(t, "the board is on the first shard again", func() bool {
 				return strings.Contains(first.Do("KEYS", "tg:board*"), "row:b-2")
 			})
 			o.put(2, "b-3")
@@ -146,7 +146,7 @@ func TestOrdersSurviveAShard(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			eventually(t, "the journal has all lines", func() bool {
+			testdep.Eventually(t, "the journal has all lines", func() bool {
 				lines, err := o.boards[0].Logged(t.Context(), 10)
 				return err == nil && len(lines) == len(o.boards)
 			})
@@ -184,7 +184,7 @@ func (o *orders) put(i int, id string) {
 func (o *orders) want(ids ...string) {
 	o.Helper()
 	for i, b := range o.boards {
-		eventually(o.T, fmt.Sprintf("instance %d has %q", i, ids), func() bool {
+		testdep.Eventually(o.T, fmt.Sprintf("instance %d has %q", i, ids), func() bool {
 			var all []string
 			for _, r := range b.All() {
 				all = append(all, r.ID)

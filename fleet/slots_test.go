@@ -65,12 +65,12 @@ func TestSlotsAreFreeAfterSlowness(t *testing.T) {
 				time.Sleep(5 * time.Millisecond)
 			}
 			visits.Wait()
-			eventually(t, "all slots are free", func() bool {
+			testdep.Eventually(t, "all slots are free", func() bool {
 				d := direct.Peek(t.Context(), user)
 				return d.Err == nil && d.Remaining == 20
 			})
-			eventually(t, "ok", func() bool { return s.Health().Status == fleet.OK })
-			eventually(t, "somebody is admitted again", func() bool { return visit(time.Minute) })
+			testdep.Eventually(t, "ok", func() bool { return s.Health().Status == fleet.OK })
+			testdep.Eventually(t, "somebody is admitted again", func() bool { return visit(time.Minute) })
 			if admitted.Load() == 0 {
 				t.Fatalf("round %d: nobody was admitted", round)
 			}

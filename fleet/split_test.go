@@ -61,7 +61,7 @@ func TestSplitByHeartbeats(t *testing.T) {
 			return true
 		}
 	}
-	eventually(t, "all five are counted", agree(5))
+	testdep.Eventually(t, "all five are counted", agree(5))
 	for i, s := range all {
 		if n := exhaust(t, s, l, "ann"); n != 6 {
 			t.Errorf("instance %d admitted %d of 30, want 6", i, n)
@@ -73,7 +73,7 @@ func TestSplitByHeartbeats(t *testing.T) {
 		}
 	}
 	all = all[:2]
-	eventually(t, "two are left", agree(2))
+	testdep.Eventually(t, "two are left", agree(2))
 	for i, s := range all {
 		if n := exhaust(t, s, l, "ann"); n != 0 {
 			t.Errorf("instance %d admitted %d more when others had left", i, n)
@@ -85,7 +85,7 @@ func TestSplitByHeartbeats(t *testing.T) {
 	for range 5 {
 		all = append(all, open(t, url, fleet.Options{Deadline: patient}))
 	}
-	eventually(t, "all seven are counted", agree(7))
+	testdep.Eventually(t, "all seven are counted", agree(7))
 	for i, s := range all {
 		if n := exhaust(t, s, l, "carl"); n != 4 {
 			t.Errorf("instance %d of seven admitted %d of 30", i, n)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 	"tidegate.dev/tidegate/store/memory"
 )
 
@@ -121,10 +122,8 @@ func TestStatusOfFrameworks(t *testing.T) {
 					t.Errorf("HTTP/%d: %d of 5 are left after a failure", version, left(store, failures))
 				}
 			}
-			for end := time.Now().Add(20 * time.Second); c.want != 401 && left(store, failures) != 5; time.Sleep(10 * time.Millisecond) {
-				if time.Now().After(end) {
-					t.Fatalf("%d of 5 are left, and nothing failed", left(store, failures))
-				}
+			if !testdep.Await(20*time.Second, func() bool { return c.want == 401 || left(store, failures) == 5 }) {
+				t.Fatalf("%d of 5 are left, and nothing failed", left(store, failures))
 			}
 		})
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // script is a store that gives the decisions it was told to, the last one for
@@ -76,13 +77,11 @@ func (s *slotStore) inUse() int64 {
 	return s.used
 }
 
-// waitFor polls: what is waited for happens on another goroutine's time.
+// waitFor is testdep.Eventually for less than a minute, after which slots of a store come free by themselves.
 func waitFor(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); !ok(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("waited in vain for: %s", what)
-		}
+	if !testdep.Await(20*time.Second, ok) {
+		t.Fatalf("waited in vain for: %s", what)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"tidegate.dev/tidegate/bench/internal/report"
 	"tidegate.dev/tidegate/bench/internal/rig"
 	"tidegate.dev/tidegate/bench/internal/wrk"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 	"tidegate.dev/tidegate/rules"
 )
 
@@ -111,14 +112,10 @@ func startTestUpstream(t *testing.T) string {
 		t.Fatal(err)
 	}
 	go func() { _ = serveUpstream(t.Context(), address) }()
-	for range 500 {
-		if _, err = servedBy(t.Context(), address); err == nil {
-			return address
-		}
-		time.Sleep(10 * time.Millisecond)
+	if !testdep.Await(time.Minute, func() bool { _, err = servedBy(t.Context(), address); return err == nil }) {
+		t.Fatal(err)
 	}
-	t.Fatal(err)
-	return ""
+	return address
 }
 
 // The upstream counts what it answers, not who asks for the count.
@@ -149,19 +146,15 @@ func TestUpstream(t *testing.T) {
 		if _, err := conn.Write([]byte(part)); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(10 * time.Millisecond)
+		time.Sleep(10 * time.Millisecond) // the parts may come apart, and need not
 	}
-	for range 200 {
+	testdep.Eventually(t, "two more requests are counted as two", func() bool {
 		n, err := servedBy(t.Context(), address)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n == 6 {
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	t.Error("two more requests were not counted as two")
+		return n == 6
+	})
 }
 
 func TestRulesLoad(t *testing.T) {

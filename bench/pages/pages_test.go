@@ -4,10 +4,10 @@ import (
 	"io"
 	"runtime"
 	"testing"
-	"time"
 
 	"tidegate.dev/tidegate/bench/internal/process"
 	"tidegate.dev/tidegate/bench/internal/rig"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // Pages of a real gateway are fed again and again, those of a rule as well, and more than there may be
@@ -26,9 +26,7 @@ func TestPagesAreFed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for v.events.Load() < 100 { // go test ends a test that waits for ever
-		time.Sleep(10 * time.Millisecond)
-	}
+	testdep.Eventually(t, "the pages are fed", func() bool { return v.events.Load() >= 100 })
 	if n := v.open.Load(); n != 20 {
 		t.Errorf("%d pages are open", n)
 	}

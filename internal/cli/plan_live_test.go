@@ -175,7 +175,7 @@ func testLiveKeys(t *testing.T, program string, flags []string) {
 	// And so it is.
 	hash := live.Hash
 	write(inForce, now)
-	until(t, "the rules are in force", func() bool {
+	testdep.Eventually(t, "the rules are in force", func() bool {
 		var status admin.RulesStatus
 		return json.Unmarshal([]byte(printed(t, "rules", "status", "--json", "--server", at)), &status) == nil && status.Instances[0].Hash != hash
 	})

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"tidegate.dev/tidegate/internal/dev/testdep"
 	"tidegate.dev/tidegate/internal/front/admin"
 )
 
@@ -28,7 +29,7 @@ func TestPublishAsksServer(t *testing.T) {
 	push(p.folder, p.url)
 	_, at := serving(t, theCommand(t), "--rules="+company, "--rules="+p.url)
 	companyHas("bots")
-	until(t, "the server has the rules of the company", func() bool {
+	testdep.Eventually(t, "the server has the rules of the company", func() bool {
 		var is admin.RulesStatus
 		return json.Unmarshal([]byte(printed(t, "rules", "status", "--json", "--server", at)), &is) == nil && strings.HasPrefix(is.Instances[0].Layers[0].Revision, "2-")
 	})
@@ -36,7 +37,7 @@ func TestPublishAsksServer(t *testing.T) {
 	p.writeFile(p.folder, "rules.yaml", "version: 1\nrules: [{ name: bots, per: ip, limits: 5/minute }]\n")
 	_, wrong, stop := p.follow(p.folder, "--server", at)
 	defer stop()
-	until(t, "it says why", func() bool {
+	testdep.Eventually(t, "it says why", func() bool {
 		return strings.Contains(wrong.String(), "would refuse these rules") && strings.Contains(wrong.String(), "rule `bots` is already defined at")
 	})
 	p.stays(1)

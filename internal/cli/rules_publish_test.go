@@ -98,20 +98,10 @@ func (p *publishing) history() []source.Edition {
 	return all
 }
 
-// until waits for what takes a moment, or longer on a busy machine.
-func until(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); !holds(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("not within a minute: %s", what)
-		}
-	}
-}
-
 // revisions waits until there are so many.
 func (p *publishing) revisions(n int) []source.Edition {
 	p.t.Helper()
-	until(p.t, fmt.Sprint(n, " revisions"), func() bool { return len(p.history()) >= n })
+	testdep.Eventually(p.t, fmt.Sprint(n, " revisions"), func() bool { return len(p.history()) >= n })
 	return p.history()
 }
 
@@ -148,7 +138,7 @@ func TestPublishFollows(t *testing.T) {
 
 	// What does not load is told once, and nothing is published.
 	p.writeFile(p.folder, "rules.yaml", "version: 1\nrules:\n  - name: api\n    per: ip\n    limits: 3/minte\n")
-	until(t, "the mistake is told", func() bool {
+	testdep.Eventually(t, "the mistake is told", func() bool {
 		return strings.Contains(wrong.String(), "3/minte") || strings.Contains(wrong.String(), "minte")
 	})
 	p.stays(2)
@@ -159,7 +149,7 @@ func TestPublishFollows(t *testing.T) {
 	// Nor what its tests refuse. A test that is mended lets it through.
 	p.writeFile(p.folder, "rules_test.yaml", "rules: rules.yaml\ncases:\n  - name: four\n    steps:\n      - { request: GET /, times: 5, want: [ok, ok, ok, ok, refused] }\n")
 	p.write(p.folder, 3)
-	until(t, "the test is told", func() bool { return strings.Contains(wrong.String(), "rules_test.yaml") })
+	testdep.Eventually(t, "the test is told", func() bool { return strings.Contains(wrong.String(), "rules_test.yaml") })
 	p.stays(2)
 	p.writeFile(p.folder, "rules_test.yaml", "rules: rules.yaml\ncases:\n  - name: three\n    steps:\n      - { request: GET /, times: 4, want: [ok, ok, ok, refused] }\n")
 	if all := p.revisions(3); !strings.Contains(p.rules(all[0]), "3/minute") {
@@ -189,7 +179,7 @@ func TestPublishLeavesARollback(t *testing.T) {
 	p.stays(3)
 	stop()
 	out, _, _ := p.follow(p.folder)
-	until(t, "it says why it waits", func() bool { return strings.Contains(out.String(), "has replaced these rules, which were revision 2-") })
+	testdep.Eventually(t, "it says why it waits", func() bool { return strings.Contains(out.String(), "has replaced these rules, which were revision 2-") })
 	p.stays(3)
 	p.write(p.folder, 5)
 	if all = p.revisions(4); !strings.Contains(p.rules(all[0]), "5/minute") {
@@ -202,17 +192,17 @@ func TestPublishSurvivesOutages(t *testing.T) {
 	p := newPublishing(t)
 	p.redis.Kill()
 	out, wrong, _ := p.follow(p.folder)
-	until(t, "the outage is told", func() bool { return strings.Contains(wrong.String(), "is tried again") })
+	testdep.Eventually(t, "the outage is told", func() bool { return strings.Contains(wrong.String(), "is tried again") })
 	p.redis.Start()
 	p.revisions(1)
 	p.redis.Kill()
 	p.write(p.folder, 2)
-	until(t, "the second outage is told", func() bool { return strings.Count(wrong.String(), "is tried again") >= 2 })
+	testdep.Eventually(t, "the second outage is told", func() bool { return strings.Count(wrong.String(), "is tried again") >= 2 })
 	p.redis.Start()
 	if all := p.revisions(2); !strings.Contains(p.rules(all[0]), "2/minute") {
 		t.Errorf("%+v", all)
 	}
-	until(t, "the end is told", func() bool { return strings.Contains(out.String(), "answers again") })
+	testdep.Eventually(t, "the end is told", func() bool { return strings.Contains(out.String(), "answers again") })
 	p.redis.Do("FLUSHALL")
 	if all := p.revisions(1); len(all) != 1 || !strings.Contains(p.rules(all[0]), "2/minute") {
 		t.Errorf("after a loss: %+v", all)
@@ -222,7 +212,7 @@ func TestPublishSurvivesOutages(t *testing.T) {
 	p.write(p.folder, 3)
 	p.revisions(2)
 	p.redis.Do("LTRIM", "tg:shelf:rules:rules", "0", "0")
-	until(t, "what was lost is published again", func() bool {
+	testdep.Eventually(t, "what was lost is published again", func() bool {
 		all := p.history()
 		return len(all) == 2 && strings.Contains(p.rules(all[0]), "3/minute")
 	})
@@ -286,20 +276,20 @@ func TestPublishOfCheckouts(t *testing.T) {
 	p.write(p.folder, 3) // a worker would publish it before it is committed
 	second := commit(p.folder, "Three a minute")
 	_, _, stop = p.follow(p.folder)
-	until(t, "the commit is published", func() bool { return strings.Contains(p.history()[0].Reason, second) })
+	testdep.Eventually(t, "the commit is published", func() bool { return strings.Contains(p.history()[0].Reason, second) })
 	stop()
 
 	// A checkout that does not have the commit waits; so does one that has it and is older.
 	n := len(p.history())
 	out, _, stop := p.follow(old)
-	until(t, "it says what it waits for", func() bool { return strings.Contains(out.String(), "which this checkout does not have") })
+	testdep.Eventually(t, "it says what it waits for", func() bool { return strings.Contains(out.String(), "which this checkout does not have") })
 	gitIn(t, old, "fetch", "-q")
 	p.writeFile(old, "note.txt", "this changes the folder")
 	gitIn(t, old, "add", "-A")
 	gitIn(t, old, "stash", "-q")
 	stop()
 	out, _, stop = p.follow(old)
-	until(t, "it says that it is behind", func() bool { return strings.Contains(out.String(), "is from a later commit than this checkout") })
+	testdep.Eventually(t, "it says that it is behind", func() bool { return strings.Contains(out.String(), "is from a later commit than this checkout") })
 	p.stays(n)
 	// It goes on when it has caught up.
 	stop()
@@ -307,7 +297,7 @@ func TestPublishOfCheckouts(t *testing.T) {
 	p.write(old, 7)
 	third := commit(old, "Seven a minute")
 	_, _, stop = p.follow(old)
-	until(t, "the next commit is published", func() bool { return strings.Contains(p.history()[0].Reason, third) })
+	testdep.Eventually(t, "the next commit is published", func() bool { return strings.Contains(p.history()[0].Reason, third) })
 	stop()
 	if !slices.ContainsFunc(p.history(), func(e source.Edition) bool { return strings.Contains(e.Reason, first) }) {
 		t.Errorf("%+v", p.history())

@@ -215,7 +215,7 @@ func testRollback(t *testing.T, program, url string, push func(limit int, reason
 	inForce := func(limit int) { // on every instance
 		t.Helper()
 		for _, g := range gateways {
-			until(t, fmt.Sprintf("a limit of %d at %s", limit, g), func() bool {
+			testdep.Eventually(t, fmt.Sprintf("a limit of %d at %s", limit, g), func() bool {
 				fresh++
 				return admits(t, g, fmt.Sprint("fresh-", fresh), limit+1) == limit
 			})
@@ -247,7 +247,7 @@ func testRollback(t *testing.T, program, url string, push func(limit int, reason
 	if got := admits(t, gateways[0], "bob", 3); got != 0 {
 		t.Errorf("bob had used up everything, and is admitted %d times", got)
 	}
-	until(t, "a hundred requests of others", func() bool { return sent.Load() >= 100 }) // all this may take less time
+	testdep.Eventually(t, "a hundred requests of others", func() bool { return sent.Load() >= 100 }) // all this may take less time
 	stopTraffic()
 	if failed.Load() > 0 {
 		t.Errorf("%d requests of others, %d of them failed", sent.Load(), failed.Load())

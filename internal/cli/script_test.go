@@ -115,7 +115,7 @@ func scriptServes(ts *testscript.TestScript, _ bool, args []string) {
 
 // scriptAwaits is `await COMMAND`: it runs a command of the shell until that succeeds, for a minute.
 func scriptAwaits(ts *testscript.TestScript, _ bool, args []string) {
-	for end := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) { // each look starts processes
 		err := ts.Exec("sh", append([]string{"-c"}, args...)...)
 		if err == nil {
 			return
@@ -128,14 +128,9 @@ func scriptAwaits(ts *testscript.TestScript, _ bool, args []string) {
 
 // scriptBecomes is request for a status that is there soon: within a minute, however busy the machine is.
 func scriptBecomes(ts *testscript.TestScript, _ bool, args []string) {
-	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
-		got := scriptStatus(ts, args)
-		if got == args[0] {
-			return
-		}
-		if time.Now().After(end) {
-			ts.Fatalf("%s %s: still answered %s, want %s", args[1], args[2], got, args[0])
-		}
+	var got string
+	if !testdep.Await(time.Minute, func() bool { got = scriptStatus(ts, args); return got == args[0] }) {
+		ts.Fatalf("%s %s: still answered %s, want %s", args[1], args[2], got, args[0])
 	}
 }
 

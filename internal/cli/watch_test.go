@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // output is written by the command and read by the test.
@@ -31,17 +33,14 @@ func (o *output) await(t *testing.T, text string) {
 // awaitTimes waits until a text was written so often.
 func (o *output) awaitTimes(t *testing.T, text string, times int) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+	var got string
+	if !testdep.Await(time.Minute, func() bool {
 		o.mu.Lock()
-		got := o.buf.String()
-		o.mu.Unlock()
-		is := strings.Count(got, text)
-		if is >= times {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%q is there %d times, want %d:\n%s", text, is, times, got)
-		}
+		defer o.mu.Unlock()
+		got = o.buf.String()
+		return strings.Count(got, text) >= times
+	}) {
+		t.Fatalf("%q is there %d times, want %d:\n%s", text, strings.Count(got, text), times, got)
 	}
 }
 

@@ -137,9 +137,7 @@ func testDeferredRedisKilled(t *testing.T, bin string) {
 		w.until("some are sent", func() bool { return upstream.count() > before+rand.IntN(10) || upstream.count() == all })
 	}
 	sent.Wait()
-	for end := time.Now().Add(2*testTimeout + time.Duration(each/rate)*time.Second); upstream.count() < all && time.Now().Before(end); {
-		time.Sleep(20 * time.Millisecond)
-	}
+	testdep.Await(2*testTimeout+time.Duration(each/rate)*time.Second, func() bool { return upstream.count() >= all })
 	kept, arrived := 0, 0
 	for customer, d := range deferring {
 		var want []string

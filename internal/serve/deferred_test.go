@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // Every order that was answered 202 is sent, whenever the gateway is killed; each has its effect once, in the
@@ -60,10 +62,7 @@ func testDeferredKilled(t *testing.T, bin string) {
 		}
 	}
 	o.sent.Wait()
-	end := time.Now().Add(testTimeout + time.Duration(each/rate)*time.Second)
-	for upstream.count() < customers*each && time.Now().Before(end) {
-		time.Sleep(50 * time.Millisecond)
-	}
+	testdep.Await(testTimeout+time.Duration(each/rate)*time.Second, func() bool { return upstream.count() >= customers*each })
 	for i := range customers {
 		customer := fmt.Sprint("customer-", i)
 		var want []string

@@ -209,18 +209,15 @@ func (s *serving) lines(msg string) (found []map[string]any) {
 // await returns the n-th line with this message.
 func (s *serving) await(n int, msg string) map[string]any {
 	s.w.Helper()
-	for end := time.Now().Add(testTimeout); ; time.Sleep(5 * time.Millisecond) {
+	var lines []map[string]any
+	testdep.Eventually(s.w, fmt.Sprintf("it says %q %d times", msg, n), func() bool {
 		ended := s.hasEnded() // it has said by now what it will
-		if lines := s.lines(msg); len(lines) >= n {
-			return lines[n-1]
-		}
-		switch {
-		case ended && len(s.lines(upgradedLine)) == 0:
+		if lines = s.lines(msg); len(lines) < n && ended && len(s.lines(upgradedLine)) == 0 {
 			s.w.Fatalf("it has ended, %s, and did not say %q %d times", s.cmd.ProcessState, msg, n)
-		case time.Now().After(end):
-			s.w.Fatalf("it does not say %q %d times", msg, n)
 		}
-	}
+		return len(lines) >= n
+	})
+	return lines[n-1]
 }
 
 // hasEnded reports whether the process has; its successor may serve.

@@ -15,7 +15,6 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
 	"tidegate.dev/tidegate/internal/dev/testdep"
 	"tidegate.dev/tidegate/internal/front/admin"
@@ -42,14 +41,10 @@ func (w *sandbox) serveRedis(url string, args ...string) *serving {
 	return w.serve("", nil, append(anyPorts, args...)...)
 }
 
-// until polls.
+// until is testdep.Eventually.
 func (w *sandbox) until(what string, f func() bool) {
 	w.Helper()
-	for end := time.Now().Add(testTimeout); !f(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			w.Fatalf("still not: %s", what)
-		}
-	}
+	testdep.Eventually(w, what, f)
 }
 
 func (w *sandbox) health(address string) (h admin.Health) {

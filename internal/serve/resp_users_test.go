@@ -12,7 +12,8 @@ import (
 	"runtime"
 	"sync"
 	"testing"
-	"time"
+
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // hookedListener calls first before it accepts.
@@ -55,19 +56,17 @@ func TestUsersThatChangeAtTheStart(t *testing.T) {
 	go func() {
 		_ = server.Serve(hookedListener{l, func() { once.Do(func() { write("bob"); s.respDoor.users.again() }) }})
 	}()
-	for end := time.Now().Add(testTimeout); ; time.Sleep(10 * time.Millisecond) {
+	var line string
+	if !testdep.Await(testTimeout, func() bool {
 		conn, err := net.Dial("tcp", l.Addr().String())
 		if err != nil {
 			t.Fatal(err)
 		}
 		fmt.Fprint(conn, "AUTH bob a-password-that-is-long-enough\r\n")
-		line, err := bufio.NewReader(conn).ReadString('\n')
-		conn.Close()
-		if line == "+OK\r\n" {
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatalf("the new user is answered %q, %v", line, err)
-		}
+		defer conn.Close()
+		line, _ = bufio.NewReader(conn).ReadString('\n')
+		return line == "+OK\r\n"
+	}) {
+		t.Fatalf("the new user is answered %q", line)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"tidegate.dev/tidegate/internal/dev/testdep"
 	"tidegate.dev/tidegate/rules/source"
 )
 
@@ -54,21 +55,20 @@ func (a *archived) start()               { a.server.Start() }
 func (a *archived) publish(t *testing.T, text string) {
 	t.Helper()
 	b := &source.Bundle{Edition: source.Edition{Author: "ann", Reason: "a test"}, Main: "rules.yaml", Files: map[string][]byte{"rules.yaml": []byte(text)}}
-	for end := time.Now().Add(testTimeout); ; time.Sleep(20 * time.Millisecond) {
+	var err error
+	if !testdep.Await(testTimeout, func() bool {
 		head := ""
-		all, err := a.archive.History(t.Context())
-		if err == nil && len(all) > 0 {
+		var all []source.Edition
+		if all, err = a.archive.History(t.Context()); err != nil {
+			return false
+		}
+		if len(all) > 0 {
 			head = all[0].Revision
 		}
-		if err == nil {
-			_, err = a.archive.Publish(t.Context(), b, head)
-		}
-		if err == nil {
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatal(err)
-		}
+		_, err = a.archive.Publish(t.Context(), b, head)
+		return err == nil
+	}) {
+		t.Fatal(err)
 	}
 }
 

@@ -10,9 +10,9 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // A slip names the rules in force, whatever is refused while they are replaced.
@@ -45,11 +45,7 @@ func TestSlipsDuringReloads(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.rules.Reload()
-		for end := time.Now().Add(testTimeout); s.rules.Status().Hash == was; time.Sleep(time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatal("the rules are not reloaded")
-			}
-		}
+		testdep.Eventually(t, "the rules are reloaded", func() bool { return s.rules.Status().Hash != was })
 		if got, is := sealed(), s.rules.Status().Hash; got == "" || !strings.HasPrefix(is, got) {
 			t.Errorf("reload %d: a slip names %q, and in force is %s", n, got, is)
 		}

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"tidegate.dev/tidegate/internal/dev/testdep"
 )
@@ -96,14 +95,13 @@ rules:
 	t.Run("upstream out of order", func(t *testing.T) {
 		s := newSandbox(t, bin).serve("", nil, append(ports, "--upstreams=http://127.0.0.1:1", "--health.path=/", "--health.every=100ms", "--health.unhealthy_after=1")...)
 		gateway, admin := s.ready()
-		for end := time.Now().Add(testTimeout); ; time.Sleep(20 * time.Millisecond) {
-			got, body := s.w.get(once, admin+"/readyz")
-			if got == http.StatusServiceUnavailable && strings.Contains(body, "all upstreams fail their probes") {
-				break
-			}
-			if time.Now().After(end) {
-				t.Fatalf("/readyz answers %d: %s", got, body)
-			}
+		var got int
+		var body string
+		if !testdep.Await(testTimeout, func() bool {
+			got, body = s.w.get(once, admin+"/readyz")
+			return got == http.StatusServiceUnavailable && strings.Contains(body, "all upstreams fail their probes")
+		}) {
+			t.Fatalf("/readyz answers %d: %s", got, body)
 		}
 		if got, _ := s.w.get(once, gateway+"/"); got != http.StatusServiceUnavailable {
 			t.Errorf("answered %d", got)
@@ -177,11 +175,7 @@ func testCertificate(t *testing.T, bin string) {
 	cert, key = newCertificate(t, "second")
 	w.write("cert.pem", cert)
 	w.write("key.pem", key)
-	for end := time.Now().Add(30 * time.Second); holder() != "second"; time.Sleep(100 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("the new certificate is not used")
-		}
-	}
+	w.until("the new certificate is used", func() bool { return holder() == "second" })
 }
 
 // systemd understands deploy/systemd.

@@ -25,6 +25,8 @@ import (
 	rlsconfig "github.com/envoyproxy/go-control-plane/ratelimit/config/ratelimit/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // controlPlane is one of go-control-plane, on a socket.
@@ -75,20 +77,11 @@ func (p *controlPlane) send(version, domain string, unit rlsconfig.RateLimitUnit
 // await waits until the server has accepted a version, or refused one with that text.
 func (p *controlPlane) await(version, refusal string) {
 	p.t.Helper()
-	soon(p.t, version+refusal, func() bool {
+	testdep.Eventually(p.t, version+refusal, func() bool {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		return p.acked == version && (refusal == "") == (p.told == "") && strings.Contains(p.told, refusal)
 	})
-}
-
-func soon(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%s: not within a minute", what)
-		}
-	}
 }
 
 // asksRLS asks about a user, and returns the limit of the answer; 0 if there is none.
@@ -181,12 +174,12 @@ func testControlPlane(t *testing.T, bin string) {
 	p.await("4", "")
 	const mine = "domain: %s\ndescriptors: [{ key: user, rate_limit: { unit: hour, requests_per_unit: 9 } }]\n"
 	w.write("rules.yaml", fmt.Sprintf(mine, "shop")) // a file that gets the domain later is what holds
-	soon(t, "the file", func() bool { _, limit := asksRLS(t, rls, "shop", "cleo"); return limit == 9 })
+	testdep.Eventually(t, "the file", func() bool { _, limit := asksRLS(t, rls, "shop", "cleo"); return limit == 9 })
 	if _, body := w.get(once, admin+"/healthz"); !strings.Contains(body, "that of the files is in force") {
 		t.Errorf("/healthz: %s", body)
 	}
 	w.write("rules.yaml", fmt.Sprintf(mine, "mine"))
-	soon(t, "the file", func() bool { _, limit := asksRLS(t, rls, "shop", "cleo"); return limit == 3 })
+	testdep.Eventually(t, "the file", func() bool { _, limit := asksRLS(t, rls, "shop", "cleo"); return limit == 3 })
 	if _, body := w.get(once, admin+"/metrics"); !strings.Contains(body, `rule="shop.user"`) {
 		t.Error("the metrics have no rule of the control plane")
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 	"tidegate.dev/tidegate/rules"
 )
 
@@ -100,8 +101,9 @@ func (v values) Value(name string) (string, bool) {
 // written a moment later.
 func (w *watched) wants(n int64) {
 	w.t.Helper()
-	what := fmt.Sprintf("%d admitted; it is %d, status %+v", n, w.admits(), w.Status())
-	eventually(w.t, what, func() bool { return w.admits() == n && w.Status().LastError == "" })
+	if !settles(func() bool { return w.admits() == n && w.Status().LastError == "" }) {
+		w.t.Fatalf("not within %s: %d admitted; it is %d, status %+v", deadline, n, w.admits(), w.Status())
+	}
 }
 
 // wantsFailure waits until a failure is shown, then checks that the rules in
@@ -166,6 +168,7 @@ func do(t *testing.T, err error) {
 	}
 }
 
+// eventually is testdep.Eventually for less time than a broken file is waited for.
 func eventually(t *testing.T, what string, cond func() bool) {
 	t.Helper()
 	if !settles(cond) {
@@ -174,11 +177,4 @@ func eventually(t *testing.T, what string, cond func() bool) {
 }
 
 // settles reports whether cond becomes true in time.
-func settles(cond func() bool) bool {
-	for end := time.Now().Add(deadline); !cond(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(end) {
-			return false
-		}
-	}
-	return true
-}
+func settles(cond func() bool) bool { return testdep.Await(deadline, cond) }

@@ -44,10 +44,8 @@ func (u usage) atMost(t *testing.T, when string, heap int64) {
 		is = use()
 		return is.goroutines <= u.goroutines && is.fds <= u.fds && is.watches <= u.watches && is.heap <= u.heap+heap
 	}
-	for end := time.Now().Add(deadline); !fits(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%s: %+v, want %+v and at most %d more bytes", when, is, u, heap)
-		}
+	if !settles(fits) {
+		t.Fatalf("%s: %+v, want %+v and at most %d more bytes", when, is, u, heap)
 	}
 }
 

@@ -19,13 +19,13 @@ func TestBatchesFailover(t *testing.T) {
 	l := bucket("api", "user", 1000, 24*time.Hour)
 	takeBatches(t, s, l, 5)
 	offset := regexp.MustCompile(`(?:master|slave)_repl_offset:(\d+)`)
-	wait(t, "its replica knows all", func() bool {
+	testdep.Eventually(t, "its replica knows all", func() bool {
 		master := offset.FindStringSubmatch(nodes[0].Do("INFO", "replication"))
 		return master[1] == offset.FindStringSubmatch(nodes[3].Do("INFO", "replication"))[1]
 	})
 	dead := nodes[0].Addr
 	nodes[0].Kill()
-	wait(t, "all are answered in batches", func() bool {
+	testdep.Eventually(t, "all are answered in batches", func() bool {
 		before := s.across.shared.Load()
 		asks := batchOf(l, maxBatch)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)

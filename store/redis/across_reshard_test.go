@@ -56,7 +56,7 @@ func settle(t *testing.T, nodes []*testdep.RedisServer, m moving) {
 	for _, n := range append([]*testdep.RedisServer{m.to, m.from}, nodes...) {
 		n.Do("CLUSTER", "SETSLOT", m.slot, "NODE", id)
 	}
-	wait(t, "all nodes agree who has what since when", func() bool {
+	testdep.Eventually(t, "all nodes agree who has what since when", func() bool {
 		for _, n := range nodes[1:] {
 			if shares(n) != shares(nodes[0]) {
 				return false
@@ -127,7 +127,7 @@ func TestReshardBatches(t *testing.T) {
 	}
 	for _, all := range [][]moving{there, back, there, back} {
 		before := asked.Load()
-		wait(t, "they are asked", func() bool { return asked.Load() > before+20 })
+		testdep.Eventually(t, "they are asked", func() bool { return asked.Load() > before+20 })
 		moveAll(t, nodes, all)
 	}
 	close(stop)

@@ -26,9 +26,10 @@ func TestSlotOf(t *testing.T) {
 // awaitBatches waits until all masters that s knows can be sent batches.
 func awaitBatches(t testing.TB, s *Store, masters int) {
 	t.Helper()
-	for end := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
+	n := 0
+	if !testdep.Await(30*time.Second, func() bool {
 		s.batchOwner(s.prefix + ":")
-		n := 0
+		n = 0
 		if c := s.topology.current.Load(); c != nil {
 			for _, m := range c.masters {
 				if m.support.now(time.Now()) == supported {
@@ -36,12 +37,9 @@ func awaitBatches(t testing.TB, s *Store, masters int) {
 				}
 			}
 		}
-		if n == masters {
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatalf("%d of %d masters take batches", n, masters)
-		}
+		return n == masters
+	}) {
+		t.Fatalf("%d of %d masters take batches", n, masters)
 	}
 }
 

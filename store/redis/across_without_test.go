@@ -55,7 +55,7 @@ func countingLaws(name string, events int64) (all []*tidegate.Limit) {
 // settled waits until it is known of every master what it is able to do.
 func settled(t *testing.T, s *Store) {
 	t.Helper()
-	wait(t, "all masters were tried", func() bool {
+	testdep.Eventually(t, "all masters were tried", func() bool {
 		s.batchOwner(s.prefix + ":")
 		c := s.topology.current.Load()
 		if c == nil {
@@ -335,7 +335,7 @@ func TestServers(t *testing.T) {
 	from := holder(t, nodes, slot)
 	mustTake(t, s, 1, tidegate.Check{Key: "u1", Limit: l, Cost: 1})
 	move(t, nodes, slot, from, (from+1)%3, func() {})
-	wait(t, "the move is known", func() bool {
+	testdep.Eventually(t, "the move is known", func() bool {
 		_, _ = s.Take(context.Background(), []tidegate.Check{{Key: "u1", Limit: l, Cost: 1}}, 1)
 		return where("u1") == nodes[(from+1)%3].Addr
 	})

@@ -85,17 +85,15 @@ func TestBeats(t *testing.T) {
 	if _, err := beat(context.Background(), b, "bob", 20*time.Millisecond); err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-		n, err := beat(context.Background(), a, "ann", 20*time.Millisecond)
-		if err != nil {
+	n := 0
+	if !testdep.Await(10*time.Second, func() bool {
+		var err error
+		if n, err = beat(context.Background(), a, "ann", 20*time.Millisecond); err != nil {
 			t.Fatal(err)
 		}
-		if n == 1 {
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatalf("%d are counted, one of which is long gone", n)
-		}
+		return n == 1
+	}) {
+		t.Fatalf("%d are counted, one of which is long gone", n)
 	}
 	testdep.Undisturbed(t, 100*time.Millisecond, func(t testing.TB) {
 		mustBeat(t, a, "ann", 20*time.Millisecond, 1)
@@ -111,17 +109,14 @@ func TestBeatsOfAClockAhead(t *testing.T) {
 	s := openTest(t, Config{URL: "redis://" + server.Addr})
 	server.Do("ZADD", s.nodeSet(), "9999999999999", "ghost")
 	mustBeat(t, s, "ann", 50*time.Millisecond, 2)
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	if !testdep.Await(10*time.Second, func() bool {
 		n, err := beat(context.Background(), s, "ann", 10*time.Millisecond)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n == 1 {
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatal("it is still counted")
-		}
+		return n == 1
+	}) {
+		t.Fatal("it is still counted")
 	}
 }
 
@@ -161,7 +156,7 @@ func TestNodesOfEveryMaster(t *testing.T) {
 				return beat(ctx, s, id, time.Minute)
 			}
 			for _, s := range []*Store{a, b} {
-				wait(t, "it knows all lists", func() bool {
+				testdep.Eventually(t, "it knows all lists", func() bool {
 					_, _ = register(s, "x")
 					return len(s.nodeSets()) == 3
 				})
@@ -169,7 +164,7 @@ func TestNodesOfEveryMaster(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			wait(t, "both are counted", func() bool {
+			testdep.Eventually(t, "both are counted", func() bool {
 				one, err := register(a, "a")
 				two, err2 := register(b, "b")
 				return one == 2 && two == 2 && err == nil && err2 == nil

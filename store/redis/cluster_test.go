@@ -188,7 +188,7 @@ func TestClusterLostReplies(t *testing.T) {
 		}
 		failing.Wait()
 		nodes[1].Resume()
-		wait(t, "what the others have charged is given back", func() bool {
+		testdep.Eventually(t, "what the others have charged is given back", func() bool {
 			return !slices.ContainsFunc(others, func(c tidegate.Check) bool { return left(t, s, c) != 4 })
 		})
 		for _, checks := range answered {

@@ -46,11 +46,7 @@ func TestDeployed(t *testing.T) {
 	wantError(t, s, "NOREPLICAS") // by itself it admits nothing
 	host, port, _ := strings.Cut(master.Addr, ":")
 	replica := testdep.RedisFile(t, "sentinel-redis.conf", "--dir", t.TempDir(), "--replicaof", host+" "+port)
-	for end := time.Now().Add(30 * time.Second); !strings.Contains(master.Do("INFO", "replication"), "state=online"); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%s does not follow its master", replica.Addr)
-		}
-	}
+	testdep.Eventually(t, replica.Addr+" follows its master", func() bool { return strings.Contains(master.Do("INFO", "replication"), "state=online") })
 	mustTake(t, s, 1, one100)
 
 	node := testdep.RedisFile(t, "cluster.conf", "--dir", t.TempDir(), "--cluster-port", testdep.FreePort(t))

@@ -4,6 +4,8 @@ import (
 	"net"
 	"testing"
 	"time"
+
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // watched is a connection that is watched, and its other end.
@@ -36,14 +38,7 @@ func TestUnreadIsHeard(t *testing.T) {
 	if _, err := far.Write([]byte("+OK\r\n")); err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(time.Minute); ; time.Sleep(2 * peekEvery) {
-		if heard, _ := e.all.last(); !heard.IsZero() {
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatal("what was said is not heard")
-		}
-	}
+	testdep.Eventually(t, "what was said is heard", func() bool { heard, _ := e.all.last(); return !heard.IsZero() })
 	said := make([]byte, 5)
 	if n, err := near.Read(said); err != nil || n != 5 {
 		t.Fatalf("%d bytes, %v: looking has read them", n, err)

@@ -15,30 +15,24 @@ func survives(t *testing.T, s *Store, replicated func() bool, kill func()) {
 	t.Helper()
 	c := tidegate.Check{Key: "ann", Cost: 40, Limit: bucket("api", "user", 100, 24*time.Hour)}
 	mustTake(t, s, 1, c)
-	for end := time.Now().Add(time.Minute); !replicated(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("the replica has not got it")
-		}
-	}
+	testdep.Eventually(t, "the replica has got it", replicated)
 	kill()
 	start := time.Now()
 	c.Cost = 1
-	for {
+	var d tidegate.Decision
+	var err error
+	if !testdep.Await(time.Minute, func() bool {
 		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
-		d, err := s.Take(ctx, []tidegate.Check{c}, 1)
-		cancel()
-		if err == nil {
-			t.Logf("answered again after %s", time.Since(start).Round(10*time.Millisecond))
-			// Those that were not answered may have been charged.
-			if d.Remaining > 59 {
-				t.Errorf("%d left of 100 after 41 were taken: the new master has refilled", d.Remaining)
-			}
-			return
-		}
-		if time.Since(start) > time.Minute {
-			t.Fatalf("not answered for a minute: %v", err)
-		}
-		time.Sleep(20 * time.Millisecond)
+		defer cancel()
+		d, err = s.Take(ctx, []tidegate.Check{c}, 1)
+		return err == nil
+	}) {
+		t.Fatalf("not answered for a minute: %v", err)
+	}
+	t.Logf("answered again after %s", time.Since(start).Round(10*time.Millisecond))
+	// Those that were not answered may have been charged.
+	if d.Remaining > 59 {
+		t.Errorf("%d left of 100 after 41 were taken: the new master has refilled", d.Remaining)
 	}
 }
 

@@ -236,7 +236,7 @@ func TestReshardFormerOwnerIsGone(t *testing.T) {
 				t.Errorf("user %d: %+v", i, d)
 			}
 		}
-		wait(t, "the former owner is taken to be gone", s.during.endpoints[2].gone)
+		testdep.Eventually(t, "the former owner is taken to be gone", s.during.endpoints[2].gone)
 	}
 }
 

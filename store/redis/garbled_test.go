@@ -152,12 +152,9 @@ func aside(ctx context.Context, s *Store, limit *tidegate.Limit, note func(tideg
 func eventually(t *testing.T, try func() error) {
 	t.Helper()
 	var err error
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		if err = try(); err == nil {
-			return
-		}
+	if !testdep.Await(30*time.Second, func() bool { err = try(); return err == nil }) {
+		t.Errorf("it is not well again: %v", err)
 	}
-	t.Errorf("it is not well again: %v", err)
 }
 
 // TestSurplusReply says five bytes too many on a connection that is quiet, over and over.

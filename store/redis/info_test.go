@@ -23,9 +23,10 @@ func TestInfo(t *testing.T) {
 		}
 		defer s.Close()
 		var all []Info
-		for end := time.Now().Add(30 * time.Second); len(all) < len(want) && time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		testdep.Await(30*time.Second, func() bool {
 			all, _ = s.Info(t.Context()) // of a cluster, the masters have to be found first
-		}
+			return len(all) >= len(want)
+		})
 		if len(all) != len(want) {
 			t.Fatalf("%d servers told, of %d", len(all), len(want))
 		}

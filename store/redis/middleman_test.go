@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // middleman stands before a Redis and answers some commands in its place, one after the
@@ -139,7 +141,7 @@ func announce(t *testing.T, do func(i int, command ...string) string, men []*mid
 		_, port, _ := net.SplitHostPort(m.addr)
 		do(i, "CONFIG", "SET", "cluster-announce-port", port)
 	}
-	wait(t, "all nodes know the addresses", func() bool {
+	testdep.Eventually(t, "all nodes know the addresses", func() bool {
 		for i := range men {
 			reported := do(i, "CLUSTER", "NODES")
 			for _, m := range men {

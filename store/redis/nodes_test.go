@@ -77,7 +77,7 @@ func TestEntries(t *testing.T) {
 			}
 			want("ann=second \x00\xff words")
 			told(t, a, "ann", "third", 30*time.Millisecond)
-			wait(t, "it expires", func() bool { return listed(t, reader) == "" })
+			testdep.Eventually(t, "it expires", func() bool { return listed(t, reader) == "" })
 			for k, err := range a.Keys(t.Context(), "") {
 				t.Errorf("%+v, %v is taken for a counter", k, err)
 			}
@@ -94,7 +94,7 @@ func TestEntriesLeaveNothing(t *testing.T) {
 		t.Errorf("%v, and there are %s", err, server.Do("KEYS", "*"))
 	}
 	told(t, s, "ann", "x", 10*time.Millisecond)
-	wait(t, "all is gone", func() bool { return server.Do("DBSIZE") == "0" })
+	testdep.Eventually(t, "all is gone", func() bool { return server.Do("DBSIZE") == "0" })
 }
 
 // Instances of the version before register with a script that knows of no texts: each
@@ -191,7 +191,7 @@ func TestEntriesOfAPartOfACluster(t *testing.T) {
 	t.Parallel()
 	servers := testdep.RedisCluster(t, 3, 0, "--cluster-require-full-coverage", "no")
 	a := openTest(t, clusterOf(servers))
-	wait(t, "every master is known", func() bool {
+	testdep.Eventually(t, "every master is known", func() bool {
 		a.refreshTopology()
 		return len(a.nodeSets()) == 3
 	})
@@ -216,7 +216,7 @@ func TestClockOffset(t *testing.T) {
 			c.node = func() time.Time { return time.Now().Add(skew) }
 			s := openTest(t, c)
 			if c.Cluster {
-				wait(t, "it knows the masters", func() bool {
+				testdep.Eventually(t, "it knows the masters", func() bool {
 					told(t, s, "ann", "", time.Minute)
 					return len(s.nodeSets()) == 3
 				})

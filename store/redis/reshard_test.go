@@ -60,13 +60,13 @@ func TestReshard(t *testing.T) {
 		})
 	}
 	for range 4 {
-		wait(t, "they are asked", func() bool { return passed[0].Load() > 0 && passed[1].Load() > 0 })
+		testdep.Eventually(t, "they are asked", func() bool { return passed[0].Load() > 0 && passed[1].Load() > 0 })
 		move(t, nodes, slot, from, to, func() {
 			before := failed.Load()
-			wait(t, "a subject whose keys are apart is refused an answer", func() bool { return failed.Load() > before })
+			testdep.Eventually(t, "a subject whose keys are apart is refused an answer", func() bool { return failed.Load() > before })
 		})
 		before := passed[1].Load()
-		wait(t, "both keys are found where they are now", func() bool { return passed[1].Load() > before+10 })
+		testdep.Eventually(t, "both keys are found where they are now", func() bool { return passed[1].Load() > before+10 })
 		from, to = to, from
 	}
 	close(stop)
@@ -79,15 +79,6 @@ func TestReshard(t *testing.T) {
 		t.Errorf("%d have passed both, and %d are left of 10000", both, got)
 	}
 	t.Logf("%d passed, %d were told to try again", one+both, failed.Load())
-}
-
-func wait(t testing.TB, what string, until func() bool) {
-	t.Helper()
-	for end := time.Now().Add(patient); !until(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("waited for %s, until %s", patient, what)
-		}
-	}
 }
 
 // holder is the master that has a slot.
@@ -136,7 +127,7 @@ func move(t *testing.T, nodes []*testdep.RedisServer, slot string, from, to int,
 	}
 	// A master that gets the slot back before it has heard that it had lost it would
 	// believe the old news when they come, and each of the two take the other for its holder.
-	wait(t, "all nodes agree who has what since when", func() bool {
+	testdep.Eventually(t, "all nodes agree who has what since when", func() bool {
 		for _, n := range nodes[1:] {
 			if shares(n) != shares(nodes[0]) {
 				return false

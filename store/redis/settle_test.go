@@ -163,7 +163,7 @@ func TestSettleWhileAMasterIsAway(t *testing.T) {
 		t.Fatal("no record needs the master that is away: the test has lost its point")
 	}
 	for _, h := range all {
-		wait(t, "it can be settled", func() bool {
+		testdep.Eventually(t, "it can be settled", func() bool {
 			err := s.Settle(context.Background(), h.id, 20)
 			return err == nil || err == tidegate.ErrSettled
 		})

@@ -374,7 +374,7 @@ func TestShardsTalliesWhileOneIsSilent(t *testing.T) {
 	}
 	servers[0].Pause()
 	for _, some := range [][]chain.Tally{all, its} {
-		wait(t, "the silent shard is left out", func() bool {
+		testdep.Eventually(t, "the silent shard is left out", func() bool {
 			_, leftOut, failed := exchange(some)
 			if failed > 0 {
 				t.Errorf("%d of others are not answered", failed)
@@ -387,12 +387,12 @@ func TestShardsTalliesWhileOneIsSilent(t *testing.T) {
 	}
 	// So it is when its connection has been given up, and no new one is answered.
 	time.Sleep(silence + 2*keepAlive)
-	wait(t, "it is left out without a connection", func() bool {
+	testdep.Eventually(t, "it is left out without a connection", func() bool {
 		_, leftOut, _ := exchange(all)
 		return leftOut > 0
 	})
 	servers[0].Resume()
-	wait(t, "it is asked again", func() bool {
+	testdep.Eventually(t, "it is asked again", func() bool {
 		answered, _, _ := exchange(all)
 		return answered == len(its)
 	})

@@ -143,7 +143,7 @@ func TestSlotWithoutAnAnswerIsGivenBack(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		wait(t, "all that was asked for was given back", func() bool {
+		testdep.Eventually(t, "all that was asked for was given back", func() bool {
 			return left(t, s, check) == 5 && server.Do("EXISTS", lim.name("k")) != "0" // it was there, or is marked
 		})
 	})
@@ -174,7 +174,7 @@ func TestSlotOfAReservationWithoutAnAnswerIsGivenBack(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		wait(t, "the reservation was made and its slots given back, or was overtaken by that", func() bool {
+		testdep.Eventually(t, "the reservation was made and its slots given back, or was overtaken by that", func() bool {
 			overtaken := left(t, s, estimate) == 10 && server.Do("EXISTS", lim.name("k")) != "0" // its name is marked
 			return left(t, s, slots) == 5 && (overtaken || left(t, s, estimate) == 7)
 		})

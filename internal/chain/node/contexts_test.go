@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // comeUnder is come under a context of the caller's.
@@ -136,11 +137,7 @@ func TestEndsMeetAnswers(t *testing.T) {
 		all.Wait()
 		cancel()
 	}
-	for end := time.Now().Add(30 * time.Second); s.Health().InFlight > 0; time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("calls do not come back")
-		}
-	}
+	testdep.Eventually(t, "all calls are back", func() bool { return s.Health().InFlight == 0 })
 	charged := 1_000_000 - inner.left(t, l)
 	if passed == 0 || left == 0 || charged < passed || charged > passed+left {
 		t.Errorf("%d passed and %d left without an answer; %d were charged", passed, left, charged)

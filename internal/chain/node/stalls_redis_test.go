@@ -26,9 +26,7 @@ func TestStallsOfRedisChargeOnce(t *testing.T) {
 			server.Do("FLUSHALL")
 			s := newStalled(t, seed, nodes, &realServer{Backend: chain.Adapt(inner), server: server, doubt: map[string]int64{}})
 			s.run(1+11*int(seed%2), 400*time.Millisecond)
-			for end := time.Now().Add(patient); !s.settled() && time.Now().Before(end); {
-				time.Sleep(10 * time.Millisecond)
-			}
+			testdep.Await(patient, s.settled)
 			s.compare()
 		}
 	}

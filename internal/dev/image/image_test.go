@@ -128,17 +128,15 @@ func (r *rootfs) serve(env []string, f func(gateway, admin string)) {
 			<-ended
 		}
 	}()
-	for end := time.Now().Add(time.Minute); status(r.T, "http://"+admin+"/readyz") != http.StatusOK; time.Sleep(20 * time.Millisecond) {
+	testdep.Eventually(r.T, "it is ready", func() bool {
 		select {
 		case err := <-ended:
 			stopped = true
 			r.Fatalf("it ended: %v\n%s", err, out)
 		default:
 		}
-		if time.Now().After(end) {
-			r.Fatal("it is not ready after a minute")
-		}
-	}
+		return status(r.T, "http://"+admin+"/readyz") == http.StatusOK
+	})
 	f(gateway, admin)
 	probe, said := r.run([]string{"TIDEGATE_SERVER=http://" + admin}, r.probe...)
 	if err := probe.Run(); err != nil || said.String() != "ready\n" {

@@ -118,15 +118,10 @@ func (p prometheus) firing() (all []string) {
 	return all
 }
 
-// await polls, and lets somebody be asked meanwhile.
+// await is testdep.Eventually, and somebody is asked meanwhile.
 func await(t *testing.T, what string, is instance, f func() bool) {
 	t.Helper()
-	for end := time.Now().Add(60 * time.Second); !f(); time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("still not: %s", what)
-		}
-		is.ask()
-	}
+	testdep.Eventually(t, what, func() bool { is.ask(); return f() })
 }
 
 // quiet are queries of the dashboard that have no answer in this test, because what they are about
@@ -146,26 +141,23 @@ func TestPrometheusTellsThatRedisIsGone(t *testing.T) {
 		return err == nil && n == 1
 	})
 	// For a moment a busy machine may be slow enough.
-	told := p.firing()
-	for end := time.Now().Add(60 * time.Second); len(told) > 0 && time.Now().Before(end); told = p.firing() {
-		is.ask()
-		time.Sleep(50 * time.Millisecond)
-	}
-	if len(told) > 0 {
+	var told []string
+	if !testdep.Await(time.Minute, func() bool { is.ask(); told = p.firing(); return len(told) == 0 }) {
 		t.Errorf("told while all is well: %q", told)
 	}
 	d := readDashboard(t)
 	for _, q := range d.queries() {
-		n, err := p.query(q)
-		if err != nil {
-			t.Errorf("%s: %v", q, err)
-		}
-		for end := time.Now().Add(30 * time.Second); err == nil && n == 0 && !quiet.MatchString(q) && time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		var err error
+		if !testdep.Await(30*time.Second, func() bool {
+			var n int
 			is.ask()
 			n, err = p.query(q)
+			return err != nil || n > 0 || quiet.MatchString(q)
+		}) {
+			t.Errorf("%s: nothing", q)
 		}
-		if n == 0 && !quiet.MatchString(q) {
-			t.Errorf("%s: nothing, %v", q, err)
+		if err != nil {
+			t.Errorf("%s: %v", q, err)
 		}
 	}
 

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // A body is bounded, whether its length is told or not.
@@ -93,10 +95,7 @@ func TestStalledBodiesHoldBoundedMemory(t *testing.T) {
 			}
 		}
 	}
-	deadline := time.Now().Add(time.Minute)
-	for s.room.used.Load() < maxBodies-maxBody*2 && time.Now().Before(deadline) {
-		time.Sleep(time.Millisecond)
-	}
+	testdep.Await(time.Minute, func() bool { return s.room.used.Load() >= maxBodies-maxBody*2 })
 	used := s.room.used.Load()
 	if used > maxBodies || used < maxBodies/2 {
 		t.Errorf("%d bytes of room are taken, of %d", used, maxBodies)

@@ -146,9 +146,7 @@ func TestReserveExpiresInRedis(t *testing.T) {
 		t.Errorf("it expires in %v, %v", left, err)
 	}
 	server.Do("PEXPIRE", records[0], "1")
-	for server.Do("EXISTS", records[0]) != "0" {
-		time.Sleep(time.Millisecond)
-	}
+	testdep.Eventually(t, "the record is gone", func() bool { return server.Do("EXISTS", records[0]) == "0" })
 	fails(t, s, "settle", `{"ticket":"`+a.Ticket+`","cost":0}`, http.StatusConflict)
 	if now := post(t, s, "peek", `{"method":"POST","path":"/chat","ip":"192.0.2.1"}`); now.Remaining != 40 {
 		t.Errorf("%+v", now)

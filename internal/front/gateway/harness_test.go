@@ -20,6 +20,7 @@ import (
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/internal/chain"
 	"tidegate.dev/tidegate/internal/chain/queue"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 	"tidegate.dev/tidegate/internal/telemetry/accesslog"
 	"tidegate.dev/tidegate/rules"
 	"tidegate.dev/tidegate/store/memory"
@@ -129,15 +130,11 @@ func hello(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "h
 
 var loopback = netip.MustParsePrefix("127.0.0.0/8")
 
-// soon fails the test unless cond becomes true.
+// soon is testdep.Eventually for less than a minute, which the limits that a test does not set end things after.
 func soon(t testing.TB, what string, cond func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
-	for !cond() {
-		if time.Now().After(deadline) {
-			t.Fatalf("not so after 30 s: %s", what)
-		}
-		time.Sleep(2 * time.Millisecond)
+	if !testdep.Await(30*time.Second, cond) {
+		t.Fatalf("not so after 30 s: %s", what)
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 	"net/http/httptest"
 	"testing"
 	"time"
+
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // brief is how long clients may stall who do. lenient is a limit for those who are slow and
@@ -77,13 +79,11 @@ func dial(t testing.TB, addr string, config *tls.Config) net.Conn {
 	return secure
 }
 
-// soon fails the test unless cond becomes true.
+// soon is testdep.Eventually for less than a minute, which the limits that a test does not set end things after.
 func soon(t testing.TB, what string, cond func() bool) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !cond(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("not so after 20 s: %s", what)
-		}
+	if !testdep.Await(20*time.Second, cond) {
+		t.Fatalf("not so after 20 s: %s", what)
 	}
 }
 

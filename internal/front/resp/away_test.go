@@ -24,7 +24,7 @@ func TestThrottleWhileRedisIsAway(t *testing.T) {
 				t.Cleanup(func() { _ = one.Close() })
 				store = one
 			}
-			waitFor(t, "other instances", func() bool { return store.Instances() == instances })
+			testdep.Eventually(t, "other instances", func() bool { return store.Instances() == instances })
 			_, c := serve(t, resp.Options{Store: store})
 			ask := func(key, args string, quantity int) (limited, left int) {
 				t.Helper()

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"tidegate.dev/tidegate/internal/dev/testdep"
 	"tidegate.dev/tidegate/internal/front/resp"
 	"tidegate.dev/tidegate/store/memory"
 )
@@ -113,15 +114,6 @@ func TestBeforeAuth(t *testing.T) {
 	}
 }
 
-func waitFor(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(testTimeout); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("there are no %s", what)
-		}
-	}
-}
-
 // Many clients that begin large commands hold no more than the bound, and many that send
 // without reading hold no more than their buffers.
 func TestMemoryIsBounded(t *testing.T) {
@@ -142,7 +134,7 @@ func TestMemoryIsBounded(t *testing.T) {
 			}
 		}()
 	}
-	waitFor(t, "bounded buffers", func() bool {
+	testdep.Eventually(t, "bounded buffers", func() bool {
 		st := s.Stats()
 		if st.LargeBytes > large {
 			t.Fatalf("%d bytes of large buffers", st.LargeBytes)

@@ -63,10 +63,8 @@ func onRedis(t testing.TB, server *testdep.RedisServer, times ledger.Times, burs
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { store.Close() })
-	for end := time.Now().Add(time.Minute); store.Health().Status != fleet.OK; time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("Redis: %+v", store.Health())
-		}
+	if !testdep.Await(time.Minute, func() bool { return store.Health().Status == fleet.OK }) {
+		t.Fatalf("Redis: %+v", store.Health())
 	}
 	_, addr = serve(t, rlqs.Options{Domains: domains(t, shop(burst)), Times: times, Store: store})
 	return addr

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
+	"tidegate.dev/tidegate/internal/dev/testdep"
 	"tidegate.dev/tidegate/internal/front/rls"
 )
 
@@ -71,13 +71,13 @@ descriptors:
 		if got := s.codes(1, "d", "same=x", "other=x"); got != want {
 			t.Errorf("answered %s, want %s", got, want)
 		}
-		until(t, "the comparison", func() bool {
+		testdep.Eventually(t, "the comparison", func() bool {
 			mu.Lock()
 			defer mu.Unlock()
 			return told[place{"d", "d.same", true}] == i+1 && told[place{"d", "d.other", false}] == i+1
 		})
 	}
-	until(t, "a sample", func() bool { return strings.Contains(log.String(), "answers differently") })
+	testdep.Eventually(t, "a sample", func() bool { return strings.Contains(log.String(), "answers differently") })
 	if n := strings.Count(log.String(), "answers differently"); n > 2 {
 		t.Errorf("%d samples within moments", n)
 	}
@@ -92,18 +92,8 @@ descriptors:
 	for range 3000 {
 		s.ask(request("d", "other=y"))
 	}
-	until(t, "calls that could not be compared", func() bool {
+	testdep.Eventually(t, "calls that could not be compared", func() bool {
 		skipped, failed := gone.Stats()
 		return skipped+failed > 0
 	})
-}
-
-// until waits for what is to come.
-func until(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%s: it did not come", what)
-		}
-	}
 }

@@ -117,15 +117,6 @@ func guarded(t testing.TB, most held) (g *guard, addr string, ask func()) {
 	}
 }
 
-func settled(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal(what)
-		}
-	}
-}
-
 // Whoever holds more than its share of streams or of incomplete messages is cut off when all
 // hold too much, and nobody else is.
 func TestGuardCutsOffWhoHoldsTheMost(t *testing.T) {
@@ -160,7 +151,7 @@ func TestGuardCutsOffWhoHoldsTheMost(t *testing.T) {
 				default:
 				}
 			}
-			settled(t, "too much is held", func() bool {
+			testdep.Eventually(t, "no more is held than may be", func() bool {
 				return g.open.Load() <= most.streams+4*minShareStreams && g.bytes.Load() <= most.bytes+4*minShareBytes
 			})
 			if !attackers[3].cut() {
@@ -170,7 +161,7 @@ func TestGuardCutsOffWhoHoldsTheMost(t *testing.T) {
 			for _, h := range attackers {
 				h.conn.Close()
 			}
-			settled(t, "something is held that is gone", func() bool { return g.open.Load() == 0 && g.bytes.Load() == 0 })
+			testdep.Eventually(t, "nothing is held of who is gone", func() bool { return g.open.Load() == 0 && g.bytes.Load() == 0 })
 		})
 	}
 }
@@ -191,7 +182,7 @@ func TestGuardCutsOffWhoStalls(t *testing.T) {
 			}
 			ask()
 		}
-		settled(t, "something is held that is gone", func() bool { return g.open.Load() == 0 && g.bytes.Load() == 0 })
+		testdep.Eventually(t, "nothing is held of who is gone", func() bool { return g.open.Load() == 0 && g.bytes.Load() == 0 })
 	})
 }
 

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 	"tidegate.dev/tidegate/store/memory"
 )
 
@@ -69,7 +70,7 @@ func TestShutdownWaits(t *testing.T) {
 	<-held.asked
 	ended := make(chan error, 1)
 	go func() { ended <- s.Shutdown(context.Background()) }()
-	until(t, "the end of the listener", func() bool {
+	testdep.Eventually(t, "the end of the listener", func() bool {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		_, err := pb.NewRateLimitServiceClient(dial(t, s.addr)).ShouldRateLimit(ctx, request("d", "shadowed=x"))

@@ -41,7 +41,7 @@ func onRedis(t testing.TB, server *testdep.RedisServer, config string, deadline 
 	}
 	t.Cleanup(func() { store.Close() })
 	s := serve(t, rls.Options{Domains: domains(t, config), Store: store, Far: true, Deadline: deadline})
-	until(t, "Redis", func() bool {
+	testdep.Eventually(t, "Redis", func() bool {
 		s.ask(request("d", "fixed=warm"))
 		return store.Health().Status == fleet.OK
 	})
@@ -69,7 +69,7 @@ func TestTrap11EnvoySeesNoTimeout(t *testing.T) {
 		late := 0
 		for range 50 {
 			server.Resume()
-			until(t, "Redis decides again", func() bool {
+			testdep.Eventually(t, "Redis decides again", func() bool {
 				_ = ask(time.Minute, request("d", "fixed=warm"))
 				return store.Health().Status == fleet.OK
 			})

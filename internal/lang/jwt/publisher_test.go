@@ -10,7 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
+
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // publisher is a real server that publishes keys, and can be spoiled.
@@ -76,13 +77,11 @@ func remoteVerifier(t *testing.T, c Config) *Verifier {
 	return v
 }
 
-// eventually waits until cond holds.
+// eventually is testdep.Eventually for less time than keys are refreshed in anyway.
 func eventually(t *testing.T, what string, cond func() bool) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !cond(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("not within 20 s: %s", what)
-		}
+	if !testdep.Await(minRefresh*2/3, cond) {
+		t.Fatalf("not within %s: %s", minRefresh*2/3, what)
 	}
 }
 

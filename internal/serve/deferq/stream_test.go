@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"tidegate.dev/tidegate/internal/dev/testdep"
 	"tidegate.dev/tidegate/store/redis"
@@ -46,12 +45,7 @@ func TestOneStreamCannotBeAppendedTo(t *testing.T) {
 				}
 			}
 			server.Do(f.mend...)
-			for r.Append(t.Context(), "parcels", 0, entryOf("bob", "x")) != nil {
-				if t.Context().Err() != nil {
-					t.Fatal("it is not appended to again")
-				}
-				time.Sleep(10 * time.Millisecond)
-			}
+			testdep.Eventually(t, "it is appended to again", func() bool { return r.Append(t.Context(), "parcels", 0, entryOf("bob", "x")) == nil })
 			closed(t, r)
 			if text := log.String(); strings.Contains(text, "none is kept") || strings.Count(text, "stream=parcels") != 2 {
 				t.Errorf("the log says:\n%s", text)

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	bolt "go.etcd.io/bbolt"
+
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // While the disk takes nothing, sending stops before much would be sent again, and a process that is to end does.
@@ -88,15 +90,11 @@ func TestReviveIsAlone(t *testing.T) {
 	}
 	first := make(chan error, 1)
 	go func() { first <- f.Retry(t.Context(), e.ID, time.Now()) }()
-	for {
+	testdep.Eventually(t, "it is begun", func() bool {
 		f.mu.Lock()
-		begun := len(f.dead) == 0
-		f.mu.Unlock()
-		if begun {
-			break
-		}
-		time.Sleep(time.Millisecond)
-	}
+		defer f.mu.Unlock()
+		return len(f.dead) == 0
+	})
 	if err := f.Drop(t.Context(), e.ID, "x"); !errors.Is(err, ErrBusy) {
 		t.Errorf("dropped meanwhile: %v", err)
 	}

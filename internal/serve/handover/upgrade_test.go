@@ -18,6 +18,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // envRole makes this binary, started again by an upgrade, a successor.
@@ -107,10 +109,8 @@ const patient = time.Minute
 
 func (o *output) await(t *testing.T, n int, words string) {
 	t.Helper()
-	for end := time.Now().Add(patient); strings.Count(o.String(), words) < n; time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("it does not say %q %d times:\n%s", words, n, o)
-		}
+	if !testdep.Await(patient, func() bool { return strings.Count(o.String(), words) >= n }) {
+		t.Fatalf("it does not say %q %d times:\n%s", words, n, o)
 	}
 }
 

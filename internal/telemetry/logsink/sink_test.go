@@ -13,6 +13,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // reader is a writer that can stand still, fail, and take a part only.
@@ -289,10 +291,8 @@ func TestReopen(t *testing.T) {
 	}
 	until := func(name, want string) {
 		t.Helper()
-		for end := time.Now().Add(10 * time.Second); read(name) != want; time.Sleep(time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatalf("%s has %q, want %q", name, read(name), want)
-			}
+		if !testdep.Await(10*time.Second, func() bool { return read(name) == want }) {
+			t.Fatalf("%s has %q, want %q", name, read(name), want)
 		}
 	}
 	line(s, "one")

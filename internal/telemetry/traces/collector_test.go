@@ -12,6 +12,8 @@ import (
 	common "go.opentelemetry.io/proto/otlp/common/v1"
 	proto "go.opentelemetry.io/proto/otlp/trace/v1"
 	wire "google.golang.org/protobuf/proto"
+
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // collector takes traces as a real one does.
@@ -54,17 +56,16 @@ func newCollector(t testing.TB) *collector {
 // await returns n spans.
 func (c *collector) await(t testing.TB, n int) []*proto.Span {
 	t.Helper()
-	for end := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	var got []*proto.Span
+	if !testdep.Await(30*time.Second, func() bool {
 		c.mu.Lock()
-		got := c.spans
-		c.mu.Unlock()
-		if len(got) >= n {
-			return got
-		}
-		if time.Now().After(end) {
-			t.Fatalf("%d spans of %d", len(got), n)
-		}
+		defer c.mu.Unlock()
+		got = c.spans
+		return len(got) >= n
+	}) {
+		t.Fatalf("%d spans of %d", len(got), n)
 	}
+	return got
 }
 
 // value is the text or number of an attribute; nil if there is none.

@@ -189,8 +189,7 @@ func TestCollectorThatIsGone(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 		_ = tracer.Close(ctx)
 		cancel()
-		for end := time.Now().Add(30 * time.Second); !strings.Contains(log.String(), "traces cannot be sent") && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		}
+		testdep.Await(30*time.Second, func() bool { return strings.Contains(log.String(), "traces cannot be sent") })
 		tracer.complain.Handle(errors.New("one more"))
 		if n := strings.Count(log.String(), "traces cannot be sent"); n != 1 {
 			t.Errorf("%s: told %d times:\n%s", endpoint, n, log.String())

@@ -64,13 +64,8 @@ func TestUsers(t *testing.T) {
 	defer root.Close()
 	must[*clientv3.AuthUserChangePasswordResponse](t)(root.UserChangePassword(ctx, "ann", "other"))
 	write("other")
-	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
-		if _, err = a.Next(ctx, b.Revision); err == nil {
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatalf("with another password: %v", err)
-		}
+	if !testdep.Await(time.Minute, func() bool { _, err = a.Next(ctx, b.Revision); return err == nil }) {
+		t.Fatalf("with another password: %v", err)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"tidegate.dev/tidegate/internal/dev/testdep"
 	"tidegate.dev/tidegate/rules/source"
 )
 
@@ -25,14 +26,15 @@ func TestUnchangedIsAnAnswer(t *testing.T) {
 			}
 			t.Cleanup(w.Close)
 			answers := make(map[time.Time]bool)
-			for deadline := time.Now().Add(20 * time.Second); len(answers) < 5; time.Sleep(time.Millisecond) {
-				now := w.Status().Layers[0]
-				if now.Error != "" || time.Now().After(deadline) {
-					t.Fatalf("it was asked %d times, and is said to have answered %d times: %+v", len(site.paths()), len(answers), now)
-				}
+			now := w.Status().Layers[0]
+			if !testdep.Await(20*time.Second, func() bool {
+				now = w.Status().Layers[0]
 				if !now.Reached.IsZero() {
 					answers[now.Reached] = true
 				}
+				return len(answers) == 5 || now.Error != ""
+			}) || now.Error != "" {
+				t.Fatalf("it was asked %d times, and is said to have answered %d times: %+v", len(site.paths()), len(answers), now)
 			}
 		})
 	}

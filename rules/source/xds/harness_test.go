@@ -19,6 +19,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
+
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // quick is a pace for tests that wait for a connection.
@@ -118,7 +120,7 @@ func (p *plane) asked() []*discovery.DiscoveryRequest {
 func (p *plane) last(what string, fits func(*discovery.DiscoveryRequest) bool) *discovery.DiscoveryRequest {
 	p.t.Helper()
 	var found *discovery.DiscoveryRequest
-	eventually(p.t, what, func() bool {
+	testdep.Eventually(p.t, what, func() bool {
 		if all := p.asked(); len(all) > 0 && fits(all[len(all)-1]) {
 			found = all[len(all)-1]
 		}
@@ -134,15 +136,6 @@ func acks(version string) func(*discovery.DiscoveryRequest) bool {
 }
 
 func refuses(r *discovery.DiscoveryRequest) bool { return r.GetErrorDetail() != nil }
-
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%s: not within a minute", what)
-		}
-	}
-}
 
 func follow(t *testing.T, address string, edit ...func(*Options)) *Watcher {
 	return followAt(t, address, quick, edit...)

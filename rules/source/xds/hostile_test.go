@@ -175,7 +175,7 @@ func TestHostileStreams(t *testing.T) {
 		t.Helper()
 		n := s.opened.Load()
 		s.responses <- r
-		eventually(t, what, func() bool { return s.opened.Load() > n })
+		testdep.Eventually(t, what, func() bool { return s.opened.Load() > n })
 		if told := said.String(); !strings.Contains(told, want) {
 			t.Errorf("%s: the log has no %q:\n%s", what, want, told)
 		}
@@ -189,7 +189,7 @@ func TestHostileStreams(t *testing.T) {
 	f("too many", "more than", response("x", empty(maxMessages+1)...))
 	close(s.responses) // every stream ends at once
 	n := s.opened.Load()
-	eventually(t, "three more streams", func() bool { return s.opened.Load() > n+2 })
+	testdep.Eventually(t, "three more streams", func() bool { return s.opened.Load() > n+2 })
 	if limited(w.Set(), "a", "k") == "" {
 		t.Error("no rules")
 	}
@@ -232,7 +232,7 @@ func TestRushingServer(t *testing.T) {
 	for i := range 200 {
 		s.responses <- response(fmt.Sprint(i), packed(t, config("a", fmt.Sprintf("k%d", i)))...)
 	}
-	eventually(t, "the last", func() bool { return limited(w.Set(), "a", "k199") != "" })
+	testdep.Eventually(t, "the last", func() bool { return limited(w.Set(), "a", "k199") != "" })
 }
 
 // A server that is none.
@@ -240,5 +240,5 @@ func TestNotAControlPlane(t *testing.T) {
 	at := socket(t)
 	listen(t, at, nil, func(*grpc.Server) {})
 	w := follow(t, at)
-	eventually(t, "the error", func() bool { return strings.Contains(w.Status().Error, "is this the address of a control plane") })
+	testdep.Eventually(t, "the error", func() bool { return strings.Contains(w.Status().Error, "is this the address of a control plane") })
 }

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"google.golang.org/grpc/credentials"
+
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // authority issues certificates for tests.
@@ -107,7 +109,7 @@ func TestTLS(t *testing.T) {
 	fails := func(want string, edit func(*Options)) {
 		t.Helper()
 		w := follow(t, p.address(), edit)
-		eventually(t, want, func() bool { return strings.Contains(w.Status().Error, want) })
+		testdep.Eventually(t, want, func() bool { return strings.Contains(w.Status().Error, want) })
 		if w.Set() != nil {
 			t.Errorf("%s: there are rules", want)
 		}
@@ -130,5 +132,5 @@ func TestTLS(t *testing.T) {
 	renewed.issue("client", cert, key)
 	p = newPlane(t, at, renewed.secured("envoy-gateway"))
 	p.serve("1", config("b", "k"))
-	eventually(t, "rules over a renewed certificate", func() bool { return limited(w.Set(), "b", "k") != "" })
+	testdep.Eventually(t, "rules over a renewed certificate", func() bool { return limited(w.Set(), "b", "k") != "" })
 }

@@ -12,6 +12,7 @@ import (
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	ratelimit "github.com/envoyproxy/go-control-plane/ratelimit/config/ratelimit/v3"
 
+	"tidegate.dev/tidegate/internal/dev/testdep"
 	"tidegate.dev/tidegate/rules/envoy"
 )
 
@@ -100,7 +101,7 @@ func TestRulesAreRefused(t *testing.T) {
 		n++
 		before := w.Status()
 		p.serve(fmt.Sprint("bad ", n), config("a", "other"), c)
-		eventually(t, what, func() bool { return w.Status().Rejected > before.Rejected })
+		testdep.Eventually(t, what, func() bool { return w.Status().Rejected > before.Rejected })
 		got := p.last(what, refuses)
 		text := got.GetErrorDetail().GetMessage()
 		for _, part := range want {
@@ -170,7 +171,7 @@ func TestRefusalsArePaced(t *testing.T) {
 	slow.quiet, slow.again = time.Millisecond, time.Hour
 	began := time.Now()
 	w := followAt(t, p.address(), slow)
-	eventually(t, "refusals", func() bool { return w.Status().Rejected >= 12 })
+	testdep.Eventually(t, "refusals", func() bool { return w.Status().Rejected >= 12 })
 	if d := time.Since(began); d < 500*time.Millisecond { // half of the 2¹⁰ ms before the last
 		t.Errorf("12 refusals within %v", d)
 	}
@@ -186,13 +187,13 @@ func TestServersComeAndGo(t *testing.T) {
 	await(t, w)
 	for i, keys := range [][]string{{"k", "l"}, {"m"}, {"k"}} {
 		p.grpc.Stop()
-		eventually(t, "the loss", func() bool { return !w.Status().Connected && w.Status().Error != "" })
+		testdep.Eventually(t, "the loss", func() bool { return !w.Status().Connected && w.Status().Error != "" })
 		if limited(w.Set(), "a", "k") == "" && i == 0 {
 			t.Fatal("no rules without a server")
 		}
 		p = newPlane(t, at, nil)
 		p.serve("1", config("a", keys...))
-		eventually(t, "the new rules", func() bool {
+		testdep.Eventually(t, "the new rules", func() bool {
 			for _, k := range keys {
 				if limited(w.Set(), "a", k) == "" {
 					return false
@@ -226,7 +227,7 @@ func TestTwoServers(t *testing.T) {
 			version, c, key = "v1.8-rc1", green, "green"
 		}
 		p.serve(version, c)
-		eventually(t, version, func() bool { return limited(w.Set(), "a", key) != "" && w.Status().Version == version })
+		testdep.Eventually(t, version, func() bool { return limited(w.Set(), "a", key) != "" && w.Status().Version == version })
 	}
 }
 
@@ -260,7 +261,7 @@ func TestServerBeginsWithNothing(t *testing.T) {
 func TestAwait(t *testing.T) {
 	f := func(w *Watcher, seen func(Status) bool, want string) {
 		t.Helper()
-		eventually(t, want, func() bool { return seen(w.Status()) })
+		testdep.Eventually(t, want, func() bool { return seen(w.Status()) })
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
 		if err := w.Await(ctx); err == nil || !strings.Contains(err.Error(), want) {
