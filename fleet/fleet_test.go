@@ -173,7 +173,7 @@ func TestRedisStandsStill(t *testing.T) {
 	for i, s := range stores {
 		testdep.Eventually(t, fmt.Sprint("health of ", i), func() bool { return s.Health().Status == fleet.OK && s.Stats().Backlog == 0 })
 	}
-	time.Sleep(time.Second)
+	time.Sleep(time.Second) // refusals of before are remembered for that long
 	after, missed := 0, unheard()
 	for i := range events {
 		if ok, _ := ask(i % 2); ok {
@@ -226,15 +226,17 @@ func TestHealth(t *testing.T) {
 
 // A store that joins later is not counted before.
 func TestJoinLater(t *testing.T) {
-	url := "redis://" + testdep.Redis(t).Addr
+	server := testdep.Redis(t)
+	url := "redis://" + server.Addr
 	first := open(t, url, fleet.Options{})
 	second := open(t, url, fleet.Options{JoinLater: true})
-	time.Sleep(100 * time.Millisecond)
-	if n := second.Instances(); n != 1 {
-		t.Errorf("%d instances before it joined", n)
+	third := open(t, url, fleet.Options{}) // it opens after the second, and is counted before
+	testdep.Eventually(t, "two", func() bool { return first.Instances() == 2 && third.Instances() == 2 })
+	if n, listed := second.Instances(), server.Do("ZCARD", "tg:nodes"); n != 1 || listed != "2" {
+		t.Errorf("before it joined it counts %d instances, and %s are listed", n, listed)
 	}
 	second.Join()
-	testdep.Eventually(t, "two", func() bool { return first.Instances() == 2 && second.Instances() == 2 })
+	testdep.Eventually(t, "three", func() bool { return first.Instances() == 3 && second.Instances() == 3 && third.Instances() == 3 })
 	if n := open(t, url, fleet.Options{Instances: func() int { return 7 }}).Instances(); n != 7 {
 		t.Errorf("%d instances, want those that were named", n)
 	}

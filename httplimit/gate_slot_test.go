@@ -3,10 +3,11 @@ package httplimit
 import (
 	"context"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"tidegate.dev/tidegate"
@@ -21,16 +22,21 @@ type gateSlots struct {
 }
 
 func newGateSlots(t *testing.T, handler http.HandlerFunc) gateSlots {
+	gated, lim := gateOfSlots(handler)
+	srv := httptest.NewServer(gated)
+	t.Cleanup(srv.Close)
+	srv.Client().Timeout = 5 * time.Second
+	return gateSlots{srv, lim}
+}
+
+func gateOfSlots(handler http.HandlerFunc) (gated http.Handler, lim *tidegate.Limiter) {
 	store := memory.New()
 	slots, hour := tidegate.Slots(1, time.Minute), tidegate.PerHour(100)
 	gate := tidegate.NewGate(matchFunc(func(r *tidegate.Request, dst []tidegate.Check) []tidegate.Check {
 		ip, _ := r.Value("ip")
 		return append(dst, tidegate.Check{Key: ip, Limit: hour, Cost: 1}, tidegate.Check{Key: ip, Limit: slots, Cost: 1})
 	}), store)
-	srv := httptest.NewServer(Gate(gate)(handler))
-	t.Cleanup(srv.Close)
-	srv.Client().Timeout = 5 * time.Second
-	return gateSlots{srv, tidegate.New(store, slots)}
+	return Gate(gate)(handler), tidegate.New(store, slots)
 }
 
 func (s gateSlots) free() bool { return s.lim.Peek(context.Background(), "127.0.0.1").OK }
@@ -113,38 +119,54 @@ func TestTrap21GateFreesTheSlotOfAClientThatLeft(t *testing.T) {
 }
 
 func TestTrap21GateKeepsTheSlotOfAHijackedConnectionUntilClosed(t *testing.T) {
-	hijacked, finish := make(chan context.Context, 1), make(chan bool)
-	srv := newGateSlots(t, func(w http.ResponseWriter, r *http.Request) {
-		conn, _, err := http.NewResponseController(w).Hijack()
+	synctest.Test(t, func(t *testing.T) {
+		hijacked, finish := make(chan context.Context, 1), make(chan bool)
+		closes := sync.OnceFunc(func() { close(finish) })
+		defer closes()
+		gated, lim := gateOfSlots(func(w http.ResponseWriter, r *http.Request) {
+			conn, _, err := http.NewResponseController(w).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			go func() {
+				defer conn.Close()
+				<-finish
+				_, _ = io.WriteString(conn, "goodbye")
+			}()
+			hijacked <- r.Context()
+		})
+		network, client := servePipes(t, gated)
+		free := func() bool { return lim.Peek(t.Context(), "127.0.0.1").OK }
+		conn, err := network.dial(t.Context(), "", "")
 		if err != nil {
-			t.Error(err)
-			return
+			t.Fatal(err)
 		}
-		go func() {
-			defer conn.Close()
-			<-finish
-			_, _ = io.WriteString(conn, "goodbye")
-		}()
-		hijacked <- r.Context()
+		defer conn.Close()
+		_, _ = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+		<-(<-hijacked).Done()
+		// The handler is back and its context over; the connection is not.
+		synctest.Wait() // for whoever would free it now
+		if free() {
+			t.Fatal("the slot is free while the connection is open")
+		}
+		resp, err := client.Get("http://x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != 429 {
+			t.Errorf("status %d while the slot is held", resp.StatusCode)
+		}
+		closes()
+		if got, _ := io.ReadAll(conn); string(got) != "goodbye" {
+			t.Errorf("the connection said %q", got)
+		}
+		synctest.Wait()
+		if !free() {
+			t.Error("the slot is taken after the connection is closed")
+		}
 	})
-	conn, err := net.Dial("tcp", srv.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	_, _ = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-	<-(<-hijacked).Done()
-	// The handler is back and its context over; the connection is not.
-	time.Sleep(20 * time.Millisecond) // for whoever would free it now
-	if srv.free() {
-		t.Error("the slot is free while the connection is open")
-	}
-	srv.wantStatus(t, 429)
-	close(finish)
-	if got, _ := io.ReadAll(conn); string(got) != "goodbye" {
-		t.Errorf("the connection said %q", got)
-	}
-	waitFor(t, "the slot to come free", srv.free)
 }
 
 // A request that waits its turn in a bucket holds its slot meanwhile, and frees

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"tidegate.dev/tidegate"
@@ -146,45 +147,54 @@ func TestTrap21HijackedConnectionHoldsItsSlotUntilClosed(t *testing.T) {
 	}
 	for name, take := range hijack {
 		t.Run(name, func(t *testing.T) {
-			asked, finish := make(chan context.Context, 2), make(chan bool)
-			srv, store := slotServer(t, false, func(w http.ResponseWriter, r *http.Request) {
-				conn, _, err := take(w)
-				asked <- r.Context()
+			synctest.Test(t, func(t *testing.T) {
+				asked, finish := make(chan context.Context, 2), make(chan bool)
+				closes := sync.OnceFunc(func() { close(finish) })
+				defer closes()
+				store := new(slotStore)
+				lim := tidegate.New(store, tidegate.Slots(1, time.Minute))
+				network, client := servePipes(t, Limit(lim, IP())(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					conn, _, err := take(w)
+					asked <- r.Context()
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					go func() {
+						defer conn.Close()
+						<-finish
+						_, _ = io.WriteString(conn, "goodbye")
+					}()
+				})))
+				conn, err := network.dial(t.Context(), "", "")
 				if err != nil {
-					t.Error(err)
-					return
+					t.Fatal(err)
 				}
-				go func() {
-					defer conn.Close()
-					<-finish
-					_, _ = io.WriteString(conn, "goodbye")
-				}()
+				defer conn.Close()
+				_, _ = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+				<-(<-asked).Done()
+				// The handler is back and its context over; the connection is not.
+				synctest.Wait() // for whoever would free it now
+				if n := store.inUse(); n != 1 {
+					t.Fatalf("%d slots are in use while the connection is open", n)
+				}
+				resp, err := client.Get("http://x")
+				if err != nil {
+					t.Fatal(err)
+				}
+				resp.Body.Close()
+				if resp.StatusCode != 429 {
+					t.Errorf("status %d while the slot is held", resp.StatusCode)
+				}
+				closes()
+				if got, _ := io.ReadAll(conn); string(got) != "goodbye" {
+					t.Errorf("the connection said %q", got)
+				}
+				synctest.Wait()
+				if n := store.inUse(); n != 0 {
+					t.Errorf("%d slots are in use after the connection is closed", n)
+				}
 			})
-			conn, err := net.Dial("tcp", srv.Listener.Addr().String())
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer conn.Close()
-			_, _ = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-			<-(<-asked).Done()
-			// The handler is back and its context over; the connection is not.
-			time.Sleep(20 * time.Millisecond) // for whoever would free it now
-			if n := store.inUse(); n != 1 {
-				t.Errorf("%d slots are in use while the connection is open", n)
-			}
-			resp, err := srv.Client().Get(srv.URL)
-			if err != nil {
-				t.Fatal(err)
-			}
-			resp.Body.Close()
-			if resp.StatusCode != 429 {
-				t.Errorf("status %d while the slot is held", resp.StatusCode)
-			}
-			close(finish)
-			if got, _ := io.ReadAll(conn); string(got) != "goodbye" {
-				t.Errorf("the connection said %q", got)
-			}
-			waitFor(t, "the slot to come free", func() bool { return store.inUse() == 0 })
 		})
 	}
 }

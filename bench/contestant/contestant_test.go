@@ -51,7 +51,7 @@ func TestContestantRefills(t *testing.T) {
 			run := c.Make(Quota{Events: events, Period: 100 * time.Millisecond, Burst: events})()
 			keys := slices.Repeat([]string{"anne"}, events)
 			run(keys)
-			time.Sleep(500 * time.Millisecond)
+			time.Sleep(500 * time.Millisecond) // what has come back later than that has come back, too
 			if got := run(keys); got != events {
 				t.Errorf("after five periods %d of %d admitted", got, events)
 			}

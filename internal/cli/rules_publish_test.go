@@ -108,7 +108,7 @@ func (p *publishing) revisions(n int) []source.Edition {
 // stays wants the worker to look at the source some more, and to leave it at so many revisions.
 func (p *publishing) stays(n int) {
 	p.t.Helper()
-	time.Sleep(5 * publishPace.visit)
+	time.Sleep(5 * publishPace.visit) // no event tells that it has looked, and left it
 	if all := p.history(); len(all) != n {
 		p.t.Fatalf("%d revisions, want %d: %+v", len(all), n, all)
 	}

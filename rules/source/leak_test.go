@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"tidegate.dev/tidegate/rules"
@@ -123,23 +124,31 @@ func TestCloseStopsEverything(t *testing.T) {
 
 // An idle watcher does next to nothing.
 func TestIdle(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "rules.yaml")
-	write(t, file, limit(1))
-	old := time.Now().Add(-time.Hour)
-	do(t, os.Chtimes(file, old, old))
-	reads := 0
-	o := Options{Log: slog.New(slog.NewTextHandler(io.Discard, nil))}
-	o.Config.ReadFile = func(name string) ([]byte, error) {
-		reads++
-		return os.ReadFile(name)
+	idle := func(t *testing.T, p pace, looks time.Duration) {
+		file := filepath.Join(t.TempDir(), "rules.yaml")
+		write(t, file, limit(1))
+		old := time.Now().Add(-time.Hour)
+		do(t, os.Chtimes(file, old, old))
+		reads := 0
+		o := Options{Log: slog.New(slog.NewTextHandler(io.Discard, nil))}
+		o.Config.ReadFile = func(name string) ([]byte, error) {
+			reads++
+			return os.ReadFile(name)
+		}
+		w, err := watch(t.Context(), file, o, p)
+		do(t, err)
+		time.Sleep(looks * p.poll)
+		w.Close()
+		if reads != 1 {
+			t.Errorf("a file that nobody touches was read %d times", reads)
+		}
 	}
-	p := usual
-	p.poll = time.Millisecond
-	w, err := watch(t.Context(), file, o, p)
-	do(t, err)
-	time.Sleep(50 * p.poll)
-	w.Close()
-	if reads != 1 {
-		t.Errorf("a file that nobody touches was read %d times", reads)
-	}
+	t.Run("polling", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) { idle(t, silentPace, 10_000) })
+	})
+	t.Run("reports", func(t *testing.T) { // the kernel does not report that it has nothing to report: some time passes
+		p := usual
+		p.poll = time.Millisecond
+		idle(t, p, 50)
+	})
 }

@@ -98,7 +98,7 @@ func TestStoppedForLongerThanAPortionLives(t *testing.T) {
 			decided <- d
 		}()
 	}
-	time.Sleep(3 * maxLife)
+	time.Sleep(3 * maxLife) // in real time: no virtual time passes while somebody waits for a mutex
 	for _, sup := range sh.supplies {
 		sup.before = s.now() + time.Minute // no other portion comes
 	}

@@ -211,7 +211,7 @@ func TestGuardLetsStreamsGoOn(t *testing.T) {
 				t.Fatalf("after %v: %v", time.Since(began), err)
 			}
 		}
-		time.Sleep(time.Second) // nothing is begun
+		time.Sleep(time.Second) // which is longer than a message may be incomplete, and nothing is begun
 		if err := stream.Send(ask); err != nil {
 			t.Fatal(err)
 		}

@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -363,17 +364,31 @@ func TestSharedSocketStaysNonblocking(t *testing.T) {
 	defer f.Close()
 	f.Fd() // what starting a process does with it
 	accepted := make(chan error)
-	go func() {
-		_, err := l.Accept()
-		accepted <- err
-	}()
-	time.Sleep(50 * time.Millisecond)
+	go acceptOnce(l, accepted)
+	testdep.Eventually(t, "Accept waits", acceptWaits)
 	go l.Close()
 	select {
 	case <-accepted:
 	case <-time.After(30 * time.Second):
 		t.Error("Accept does not end")
 	}
+}
+
+func acceptOnce(l net.Listener, accepted chan<- error) {
+	_, err := l.Accept()
+	accepted <- err
+}
+
+// acceptWaits reports whether acceptOnce waits for a connection: for the runtime's poller, or in the kernel.
+func acceptWaits() bool {
+	stacks := make([]byte, 1<<20)
+	for _, one := range strings.Split(string(stacks[:runtime.Stack(stacks, true)]), "\n\n") {
+		state, calls, _ := strings.Cut(one, "\n")
+		if strings.Contains(calls, "handover.acceptOnce(") && strings.Contains(calls, ".Accept(") {
+			return strings.Contains(state, "[IO wait") || strings.Contains(state, "[syscall")
+		}
+	}
+	return false
 }
 
 // Sockets of a Unix path stay in place while they are passed on.

@@ -1,12 +1,15 @@
 package redis
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"tidegate.dev/tidegate/internal/chain"
 	"tidegate.dev/tidegate/internal/dev/archivetest"
 	"tidegate.dev/tidegate/internal/dev/testdep"
 	"tidegate.dev/tidegate/rules/source"
@@ -79,6 +82,8 @@ func TestWithoutMessages(t *testing.T) {
 	waits := open(t, Config{URL: "redis://tidegate:se%40cret@" + r.Addr})
 	defer waits.Close()
 	waits.alive = time.Minute
+	looks := &lookedAt{Shelf: waits.shelf}
+	waits.shelf = looks
 	got := make(chan string, 1)
 	go func() {
 		b, err := waits.Next(t.Context(), first)
@@ -88,7 +93,7 @@ func TestWithoutMessages(t *testing.T) {
 		}
 		got <- b.Revision
 	}()
-	time.Sleep(100 * time.Millisecond)
+	testdep.Eventually(t, "it has looked, and waits", func() bool { return looks.n.Load() > 0 })
 	second, err := a.Publish(t.Context(), b, first)
 	if err != nil {
 		t.Fatal(err)
@@ -101,6 +106,17 @@ func TestWithoutMessages(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Error("it does not notice")
 	}
+}
+
+// lookedAt counts the looks at a shelf.
+type lookedAt struct {
+	chain.Shelf
+	n atomic.Int64
+}
+
+func (l *lookedAt) Newest(ctx context.Context) (chain.Version, error) {
+	defer l.n.Add(1)
+	return l.Shelf.Newest(ctx)
 }
 
 // With messages, nobody waits for the next look. The permissions are those of docs/redis.md.
