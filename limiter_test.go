@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 	"tidegate.dev/tidegate/store/memory"
 )
 
@@ -182,9 +183,7 @@ func TestOnStoreFailureKeepsTheCounters(t *testing.T) {
 }
 
 func TestDecisionsAllocateNothing(t *testing.T) {
-	if raceEnabled {
-		t.Skip("under the race detector a sync.Pool forgets on purpose")
-	}
+	testdep.SkipUnderRace(t)
 	ctx := context.Background()
 	window := tidegate.MustLimit(tidegate.Spec{Events: 100, Period: time.Hour, Algorithm: tidegate.SlidingWindow})
 	f := func(name string, allow func()) {

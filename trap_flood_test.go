@@ -39,7 +39,7 @@ func TestTrap14FloodOfFreshKeys(t *testing.T) {
 	testdep.SkipUnderRace(t)
 	algorithms := []tidegate.Algorithm{tidegate.TokenBucket, tidegate.SlidingLog, tidegate.FixedWindow, tidegate.SlidingWindow}
 	keys, maxBytes := 60_000, int64(1<<20) // at 24 bytes and more, they do not fit
-	if raceEnabled {                       // which makes it fifty times slower, and nothing here runs at once
+	if testdep.RaceEnabled {               // which makes it fifty times slower, and nothing here runs at once
 		algorithms, keys, maxBytes = algorithms[:2], 3_000, 1<<16
 	}
 	f := func(s tidegate.Spec, keys int, maxBytes, cost int64, check func(s memory.Stats, again, refused int) bool) {
@@ -77,7 +77,7 @@ func TestTrap14FloodOfFreshKeys(t *testing.T) {
 // With room for everybody, the first of many clients finds what it left.
 func TestTrap14NobodyIsForgottenWhileThereIsRoom(t *testing.T) {
 	keys := 60_000
-	if raceEnabled {
+	if testdep.RaceEnabled {
 		keys = 6_000
 	}
 	store := memory.New()

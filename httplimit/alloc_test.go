@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 type nothing struct{}
@@ -61,7 +62,7 @@ func TestAdmittedRequestsAllocateOnlyTheirHeaders(t *testing.T) {
 	f("ip without headers", silent.Limit(lim, IP())(nothing{}), v4, 0)
 	f("ip version 6", silent.Limit(lim, IP())(nothing{}), v6, 1)
 	f("header", Limit(lim, Header("X-User"))(nothing{}), v4, 1)
-	if !raceEnabled {
+	if !testdep.RaceEnabled {
 		f("gate", Gate(gate)(nothing{}), v4, 1)
 		f("gate without headers", silent.Gate(gate)(nothing{}), v4, 0)
 		proxy := silent

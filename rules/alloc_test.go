@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // few is a front end that knows little and allocates nothing.
@@ -66,9 +67,7 @@ func TestAllocMatch(t *testing.T) {
 	if len(dst) < 11 {
 		t.Fatalf("held to only\n%s", show(dst))
 	}
-	if raceEnabled {
-		t.Skip("the race detector allocates")
-	}
+	testdep.SkipUnderRace(t)
 	if n := testing.AllocsPerRun(1000, match); n != 0 {
 		t.Errorf("%v allocations", n)
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 	"tidegate.dev/tidegate/internal/lang/apikey"
 )
 
@@ -362,9 +363,7 @@ func TestAllocAPIKey(t *testing.T) {
 	if got := show(dst); got != "api: 50/1m0s sliding_log per customer acme\n" {
 		t.Fatal(got)
 	}
-	if raceEnabled {
-		t.Skip("the race detector allocates")
-	}
+	testdep.SkipUnderRace(t)
 	if n := testing.AllocsPerRun(1000, match); n != 0 {
 		t.Errorf("%v allocations", n)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 	"tidegate.dev/tidegate/store/memory"
 )
 
@@ -42,7 +43,7 @@ func TestCarryForetellsCallersOfBranches(t *testing.T) {
 	newlyRefused := 0
 	for i, old := range variants {
 		for j, now := range variants {
-			if raceEnabled && (i+j)%3 != 1 {
+			if testdep.RaceEnabled && (i+j)%3 != 1 {
 				continue
 			}
 			d := newDesk(t, old)

@@ -8,6 +8,7 @@ import (
 
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/httplimit"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 	"tidegate.dev/tidegate/store/memory"
 )
 
@@ -70,9 +71,7 @@ func TestAllocMatchUnderMeasures(t *testing.T) {
 			t.Errorf("held to\n%swant %s", show(dst), want)
 		}
 	}
-	if raceEnabled {
-		t.Skip("the race detector allocates")
-	}
+	testdep.SkipUnderRace(t)
 	if n := testing.AllocsPerRun(1000, match); n != 0 {
 		t.Errorf("%v allocations", n)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // kinds of limits that a rule can have, each with numbers N to be filled in, and what an
@@ -211,7 +212,7 @@ func TestPrecedenceOfMeasures(t *testing.T) {
 	for kind := range limitKinds {
 		hasLimits := strings.Contains(limitKinds[kind].limit, "limits:")
 		for bits := range 1 << 7 {
-			if raceEnabled && bits%7 != kind%7 {
+			if testdep.RaceEnabled && bits%7 != kind%7 {
 				continue
 			}
 			on := func(i int) bool { return bits>>i&1 == 1 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // Random files of rules that have much in common, so that they share patterns,
@@ -15,7 +16,7 @@ func TestRandomRulesAgree(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	pick := func(from ...string) string { return from[random.IntN(len(from))] }
 	files := 100
-	if raceEnabled { // which only takes time where one goroutine asks
+	if testdep.RaceEnabled { // which only takes time where one goroutine asks
 		files = 15
 	}
 	for range files {

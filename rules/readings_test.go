@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 	"tidegate.dev/tidegate/internal/lang/route"
 )
 
@@ -98,7 +99,7 @@ func TestReadingsAreJoined(t *testing.T) {
 	words := strings.Fields(`/denied /public /open /secret /guarded /door /users /7 /special /t /free /a /x /..; /; ;a ;b=c \ \.. %2f %5c %3b %3bx /..%2f /%2e%2e /. // /`)
 	set := parse(t, readRules, Config{})
 	odd, paths := 0, 4000
-	if raceEnabled {
+	if testdep.RaceEnabled {
 		paths = 600
 	}
 	for range paths {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // Random files replace each other, so that a rule of one name limits, denies, is disabled, and gets
@@ -17,7 +18,7 @@ func TestRandomReloads(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	pick := func(from ...string) string { return from[random.IntN(len(from))] }
 	series := 20
-	if raceEnabled { // which only takes time where one goroutine asks
+	if testdep.RaceEnabled { // which only takes time where one goroutine asks
 		series = 3
 	}
 	for range series {

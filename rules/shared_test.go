@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // sharedCase is a rule with an algorithm written in every place that a limit can be in.
@@ -104,7 +105,7 @@ func TestConsistencyReachesEveryLimit(t *testing.T) {
 	for i, mode := range []string{"", "strict", "leased", "split", "eventual", "{ mode: leased, deny_cache: false }", "{ mode: split, coalesce: false }", "{ deny_cache: false }"} {
 		for _, byDefault := range []bool{false, true} {
 			for j, algorithm := range []string{"", "token_bucket", "leaky_bucket", "fixed_window", "sliding_log", "sliding_window", "sub_windows"} {
-				if raceEnabled && (i+j)%3 > 0 {
+				if testdep.RaceEnabled && (i+j)%3 > 0 {
 					continue
 				}
 				for _, events := range []int{2, 50, 500} {

@@ -29,7 +29,7 @@ func TestOverload(t *testing.T) {
 					if (k != (i+j)%3 || m != (i+j)%2) && !testdep.Long() {
 						continue // each latency and skew is seen with some
 					}
-					if raceEnabled && (i+j)%4 != 0 {
+					if testdep.RaceEnabled && (i+j)%4 != 0 {
 						continue // it takes its time: each number of instances is seen with some
 					}
 					t.Run(fmt.Sprintf("%s/%d/%s/%s", a, n, latency, skew), func(t *testing.T) {
@@ -65,7 +65,7 @@ func TestOverloadByCosts(t *testing.T) {
 	for i, a := range algorithms {
 		for j, n := range []int{1, 2, 3, 8, 20} {
 			for k, cost := range []int64{3, 60, 130, 700} {
-				if raceEnabled && (i+j+k)%4 != 0 {
+				if testdep.RaceEnabled && (i+j+k)%4 != 0 {
 					continue // it takes its time
 				}
 				synctest.Test(t, func(t *testing.T) {
@@ -167,7 +167,7 @@ func TestBurst(t *testing.T) {
 func TestDemandMoves(t *testing.T) {
 	for i, a := range algorithms {
 		for j, n := range []int{2, 3, 8, 20} {
-			if raceEnabled && i != j {
+			if testdep.RaceEnabled && i != j {
 				continue // it takes its time
 			}
 			t.Run(fmt.Sprintf("%s/%d", a, n), func(t *testing.T) {
@@ -192,7 +192,7 @@ func TestDemandMoves(t *testing.T) {
 func TestTwoVersions(t *testing.T) {
 	for i, a := range algorithms {
 		for j, events := range [][2]int64{{2000, 20}, {500, 2000}} {
-			if raceEnabled && i%2 != j {
+			if testdep.RaceEnabled && i%2 != j {
 				continue // it takes its time
 			}
 			t.Run(fmt.Sprint(a, events), func(t *testing.T) {

@@ -64,7 +64,7 @@ func TestClasses(t *testing.T) {
 				if k != (i+j)%3 && !testdep.Long() {
 					continue // each share is seen with some
 				}
-				if raceEnabled && (i+j)%4 != 0 {
+				if testdep.RaceEnabled && (i+j)%4 != 0 {
 					continue // it takes its time: each number of instances is seen with some
 				}
 				t.Run(fmt.Sprintf("%s/%d/%d", a, n, percent), func(t *testing.T) {
@@ -107,7 +107,7 @@ func TestClassesOfTwoVersions(t *testing.T) {
 	const pressed = 3000.0
 	for i, a := range algorithms {
 		for j, other := range []struct{ events, aside int64 }{{2000, 0}, {2000, 1600}, {1000, 0}, {1000, 500}, {3000, 300}} {
-			if raceEnabled && (i+j)%4 != 0 {
+			if testdep.RaceEnabled && (i+j)%4 != 0 {
 				continue // it takes its time: each is seen with some
 			}
 			t.Run(fmt.Sprintf("%s/%d of %d", a, other.aside, other.events), func(t *testing.T) {
@@ -156,7 +156,7 @@ func TestClassesInAPartition(t *testing.T) {
 	testdep.SkipUnderRace(t)
 	for i, a := range []tidegate.Algorithm{tidegate.SubWindows, tidegate.FixedWindow, tidegate.SlidingWindow} {
 		for j, percent := range []int64{20, 60, 90} {
-			if raceEnabled && i != j {
+			if testdep.RaceEnabled && i != j {
 				continue // it takes its time
 			}
 			t.Run(fmt.Sprintf("%s/%d", a, percent), func(t *testing.T) {

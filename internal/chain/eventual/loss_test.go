@@ -11,6 +11,7 @@ import (
 
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/internal/chain"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 	"tidegate.dev/tidegate/store/memory"
 )
 
@@ -52,7 +53,7 @@ func TestLostReplies(t *testing.T) {
 func TestAway(t *testing.T) {
 	for i, a := range algorithms {
 		for j, n := range []int{2, 3, 8} {
-			if raceEnabled && i%3 != j {
+			if testdep.RaceEnabled && i%3 != j {
 				continue // it takes its time
 			}
 			t.Run(fmt.Sprintf("%s/%d", a, n), func(t *testing.T) {
@@ -90,7 +91,7 @@ func TestAway(t *testing.T) {
 func TestSomeAway(t *testing.T) {
 	for i, a := range algorithms {
 		for j, k := range []int{1, 4, 7} {
-			if raceEnabled && i%3 != j {
+			if testdep.RaceEnabled && i%3 != j {
 				continue // it takes its time
 			}
 			t.Run(fmt.Sprintf("%s/%d", a, k), func(t *testing.T) {

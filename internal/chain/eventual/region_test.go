@@ -121,7 +121,7 @@ func TestRegionsOverload(t *testing.T) {
 	testdep.SkipUnderRace(t)
 	for i, a := range algorithms {
 		for regions, trip := range map[int]time.Duration{2: 10 * time.Millisecond, 3: 150 * time.Millisecond, 5: 50 * time.Millisecond} {
-			if raceEnabled && regions != []int{2, 3, 5, 3}[i] {
+			if testdep.RaceEnabled && regions != []int{2, 3, 5, 3}[i] {
 				continue // it takes its time
 			}
 			t.Run(fmt.Sprintf("%s/%d/%s", a, regions, trip), func(t *testing.T) {
@@ -186,7 +186,7 @@ func TestRegionsPartition(t *testing.T) {
 	const events, period, perSecond = 800, 2 * time.Second, 1200.0
 	for i, a := range []tidegate.Algorithm{tidegate.SubWindows, tidegate.FixedWindow, tidegate.SlidingWindow} {
 		for j, on := range []tidegate.OnPartition{tidegate.PartitionContinue, tidegate.PartitionShare} {
-			if raceEnabled && i%2 != j {
+			if testdep.RaceEnabled && i%2 != j {
 				continue // it takes its time
 			}
 			t.Run(fmt.Sprintf("%s/%s", a, on), func(t *testing.T) {
@@ -251,7 +251,7 @@ func TestRegionsPartlyCutOff(t *testing.T) {
 			}
 		}
 		for _, a := range []tidegate.Algorithm{tidegate.SubWindows, tidegate.FixedWindow, tidegate.SlidingWindow} {
-			if raceEnabled && a != tidegate.SlidingWindow {
+			if testdep.RaceEnabled && a != tidegate.SlidingWindow {
 				continue // it takes its time
 			}
 			t.Run(fmt.Sprintf("%s/%s", what, a), func(t *testing.T) {

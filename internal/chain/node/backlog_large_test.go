@@ -10,6 +10,7 @@ import (
 
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/internal/chain"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 	"tidegate.dev/tidegate/store/memory"
 )
 
@@ -67,7 +68,7 @@ func TestLargeBacklog(t *testing.T) {
 	for _, algorithm := range []tidegate.Algorithm{tidegate.SlidingLog, tidegate.TokenBucket, tidegate.FixedWindow} {
 		for _, users := range []int{100, 1000, 8000, 20000} {
 			for _, ms := range []int{1, 10} {
-				if raceEnabled && (users > 1000 || users > 100 && ms > 1) || users > 8000 && algorithm != tidegate.SlidingLog {
+				if testdep.RaceEnabled && (users > 1000 || users > 100 && ms > 1) || users > 8000 && algorithm != tidegate.SlidingLog {
 					continue // they take their time, and show no more
 				}
 				synctest.Test(t, func(t *testing.T) {

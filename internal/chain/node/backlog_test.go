@@ -88,7 +88,7 @@ func TestUrgentBacklogIsBounded(t *testing.T) {
 	l := limit("l", 2, tidegate.FailLocal)
 	b := backlog{start: time.Now()}
 	now, rounds := time.Duration(0), 5
-	if raceEnabled { // which only takes time where nothing runs at once
+	if testdep.RaceEnabled { // which only takes time where nothing runs at once
 		rounds = 3 // as many as are more than may be urgent
 	}
 	for round := range rounds {

@@ -108,7 +108,7 @@ func (b band) run(t *testing.T, d time.Duration) (admitted int, local float64) {
 var bandStep = 1
 
 func init() {
-	if raceEnabled && !testdep.Long() { // it takes its time, and looks for something else
+	if testdep.RaceEnabled && !testdep.Long() { // it takes its time, and looks for something else
 		bandStep = 12
 	}
 }
@@ -178,7 +178,7 @@ func TestLatencyBandWithJitter(t *testing.T) {
 	for i, offered := range []int{120, 1000} {
 		for j, keys := range []int{1, 40} {
 			for k, span := range [][2]int{{0, 6}, {4, 12}, {8, 20}, {1, 24}, {16, 24}} {
-				if raceEnabled && !testdep.Long() && 2*i+j != k%4 {
+				if testdep.RaceEnabled && !testdep.Long() && 2*i+j != k%4 {
 					continue // as bandStep
 				}
 				synctest.Test(t, func(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 	"tidegate.dev/tidegate/store/memory"
 )
 
@@ -106,9 +107,7 @@ func TestNoneToFind(t *testing.T) {
 // A refusal from memory is free of garbage. A key that is asked for alone costs its
 // answer, besides what the inner store needs.
 func TestAllocations(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector allocates")
-	}
+	testdep.SkipUnderRace(t)
 	s := open(t, memory.New(), Options{Deadline: patient})
 	ctx, cancel := context.WithTimeout(context.Background(), patient)
 	defer cancel()

@@ -11,6 +11,7 @@ import (
 
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/internal/chain"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 	"tidegate.dev/tidegate/store/memory"
 )
 
@@ -119,14 +120,14 @@ func TestBurstDoesNotSilenceTheServer(t *testing.T) {
 		})
 	}
 	for _, burst := range []int{100, 200, 500} {
-		if raceEnabled && burst > 200 {
+		if testdep.RaceEnabled && burst > 200 {
 			continue // it takes its time
 		}
 		f(60*time.Microsecond, burst, 2, 32)
 		f(100*time.Microsecond, burst, 2, 1)
 		f(20*time.Microsecond, burst, 1, 32)
 	}
-	if !raceEnabled {
+	if !testdep.RaceEnabled {
 		f(10*time.Microsecond, 3000, 1, 32)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // Callers of servers that answer are decided by them, whatever is the matter with another
@@ -17,7 +18,7 @@ import (
 func TestTroubleIsOfOneServer(t *testing.T) {
 	for name, is := range faults {
 		for multi := range 2 {
-			if raceEnabled && (multi == 0) != (name == "broken" || name == "slow") {
+			if testdep.RaceEnabled && (multi == 0) != (name == "broken" || name == "slow") {
 				continue // it takes its time: each fault is seen with one kind of request
 			}
 			t.Run(fmt.Sprint(name, " ", multi), func(t *testing.T) {
@@ -272,7 +273,7 @@ func (s stuck) Adjust(ctx context.Context, r tidegate.Receipt, checks []tidegate
 // than keys are held.
 func TestOneAmountIsNotInTheWay(t *testing.T) {
 	most := 4096
-	if raceEnabled { // which only takes time where one goroutine asks
+	if testdep.RaceEnabled { // which only takes time where one goroutine asks
 		most = 256
 	}
 	for entries := 1; entries <= most; entries *= 4 {
@@ -316,7 +317,7 @@ func TestSilenceBehindALine(t *testing.T) {
 		c.move(1, "everyone")
 		stop := make(chan struct{})
 		every := time.Millisecond
-		if raceEnabled { // which only takes time where nothing runs at once
+		if testdep.RaceEnabled { // which only takes time where nothing runs at once
 			every = 10 * time.Millisecond
 		}
 		var workers sync.WaitGroup

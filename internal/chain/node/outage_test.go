@@ -49,7 +49,7 @@ func TestTrap11OutageIsNeitherErrorNorStallNorFlood(t *testing.T) {
 func outages(t *testing.T, test func(*testing.T, fleetMaker, fault)) {
 	for wiring, newFleet := range wirings {
 		for name, fault := range faults {
-			if raceEnabled && (wiring == "alone") != (name == "broken" || name == "deaf") {
+			if testdep.RaceEnabled && (wiring == "alone") != (name == "broken" || name == "deaf") {
 				continue // it takes its time: each fault is seen with one wiring
 			}
 			t.Run(wiring+" "+name, func(t *testing.T) {
@@ -140,7 +140,7 @@ func TestTrap11FlappingStoreIsNoBurst(t *testing.T) {
 			if of.up != of.down && fault != broken && fault != frozen {
 				continue // they take their time
 			}
-			if raceEnabled && of.up != of.down {
+			if testdep.RaceEnabled && of.up != of.down {
 				continue
 			}
 			f := newFleet(t, 3, perSecond)

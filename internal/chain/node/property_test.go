@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // Whatever is taken, given back and reset, here and on another node, and whatever limits
@@ -17,7 +18,7 @@ import (
 func TestRefusalsAreTrueOrYoung(t *testing.T) {
 	var denied, untrue int
 	seeds := 60
-	if raceEnabled { // which only takes time where one goroutine asks
+	if testdep.RaceEnabled { // which only takes time where one goroutine asks
 		seeds = 15
 	}
 	for seed := range uint64(seeds) {

@@ -153,7 +153,7 @@ func TestShareOfLessThanARequestIsPaidFor(t *testing.T) {
 	}
 	for _, a := range []tidegate.Algorithm{tidegate.TokenBucket, tidegate.LeakyBucket, tidegate.FixedWindow, tidegate.SlidingWindow, tidegate.SlidingLog, tidegate.SubWindows} {
 		for _, events := range []int64{1, 2, 3} {
-			if raceEnabled && events != 1+int64(a)%3 {
+			if testdep.RaceEnabled && events != 1+int64(a)%3 {
 				continue // it takes its time
 			}
 			spec := tidegate.Spec{Algorithm: a, Events: events, Period: time.Second}

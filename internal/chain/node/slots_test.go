@@ -11,6 +11,7 @@ import (
 
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/internal/chain"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // slotServer is a server of slots that have names, as store/redis/script/leases.lua has it.
@@ -187,7 +188,7 @@ func TestSlotsUnderLateAndLostReplies(t *testing.T) {
 	overtaken := 0
 	for i, trip := range []time.Duration{0, 1, 5, 12, 20, 24, 25, 26, 30, 50, 100, 150, 250} {
 		for _, loss := range []float64{0, 0.1, 0.25, 0.5} {
-			if raceEnabled && i%3 > 0 {
+			if testdep.RaceEnabled && i%3 > 0 {
 				continue // it takes its time, and shows no more
 			}
 			for _, mode := range []tidegate.FailMode{tidegate.FailLocal, tidegate.FailClosed, tidegate.FailOpen} {

@@ -18,7 +18,7 @@ import (
 // what was admitted, neither more nor less. It cannot be known of calls that had no answer at all.
 func TestStallsChargeOnce(t *testing.T) {
 	seeds := testdep.Longer(25, 3000)
-	if raceEnabled && !testdep.Long() { // it takes its time
+	if testdep.RaceEnabled && !testdep.Long() { // it takes its time
 		seeds = 6
 	}
 	for _, nodes := range []int{1, 3} {

@@ -62,7 +62,7 @@ func TestEventualInTrouble(t *testing.T) {
 			if j%2 != i%2 && !testdep.Long() {
 				continue // every fault is seen with two algorithms
 			}
-			if raceEnabled && j%4 != i {
+			if testdep.RaceEnabled && j%4 != i {
 				continue // with one
 			}
 			f, err := ParseFault(text)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // hot is three nodes at three times the limit of one key.
@@ -76,7 +77,7 @@ func TestLostSlotsAreNoticed(t *testing.T) {
 // The scenarios that ship keep their promises, and use the limit where there is load.
 func TestLatencySweepUsesTheLimit(t *testing.T) {
 	for i, s := range latencySweep(1) {
-		if raceEnabled && i%4 != 0 {
+		if testdep.RaceEnabled && i%4 != 0 {
 			continue
 		}
 		r := Run(s, bubble(t), nil)

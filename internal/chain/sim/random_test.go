@@ -4,6 +4,8 @@ import (
 	"flag"
 	"testing"
 	"testing/synctest"
+
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 var seed = flag.Uint64("seed", 1, "the first seed of random scenarios")
@@ -15,7 +17,7 @@ func bubble(t *testing.T) Bubble {
 // Random fleets keep their promises. `make sim` runs many more, and larger ones.
 func TestRandomFleets(t *testing.T) {
 	count := uint64(30)
-	if raceEnabled {
+	if testdep.RaceEnabled {
 		count = 8
 	}
 	for s := *seed; s < *seed+count; s++ {

@@ -2,4 +2,5 @@
 
 package testdep
 
-const underRace = false
+// RaceEnabled: without the race detector.
+const RaceEnabled = false

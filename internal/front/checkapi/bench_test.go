@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // sink is a ResponseWriter that is used again, so that what is measured is ours.
@@ -91,9 +93,7 @@ func BenchmarkForwardAuth(b *testing.B) {
 // An answer makes little garbage: the text of the question, and a deadline that the store
 // may keep; for a proxy that, and the values of the RateLimit headers.
 func TestAllocations(t *testing.T) {
-	if raceEnabled {
-		t.Skip("pools are emptied at random under the race detector")
-	}
+	testdep.SkipUnderRace(t)
 	for name, ask := range map[string]func(){"check": newCheck(t), "forward-auth": newForward(t)} {
 		if n := testing.AllocsPerRun(200, ask); n > 2 {
 			t.Errorf("%s: %v allocations", name, n)

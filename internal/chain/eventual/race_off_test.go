@@ -1,5 +1,0 @@
-//go:build !race
-
-package eventual
-
-const raceEnabled = false

@@ -1,5 +1,0 @@
-//go:build !race
-
-package checkapi
-
-const raceEnabled = false

@@ -1,5 +1,0 @@
-//go:build !race
-
-package tidegate_test
-
-const raceEnabled = false

@@ -1,4 +1,0 @@
-package rules
-
-// RaceEnabled is raceEnabled.
-const RaceEnabled = raceEnabled
