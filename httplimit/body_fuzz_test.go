@@ -24,9 +24,7 @@ func FuzzBodyValue(f *testing.F) {
 	f.Add([]byte(`{"a":true,"b":[{"a":false}]} `), "a", maxBody-10, false)
 	f.Add([]byte(`{"a":1}`), "a", maxBody, false)
 	f.Fuzz(func(t *testing.T, text []byte, path string, pad int, fails bool) {
-		if pad < 0 || pad > 2*maxBody {
-			t.Skip()
-		}
+		pad = int(uint(pad) % (2*maxBody + 1))
 		text = append(bytes.Clone(text), strings.Repeat(" ", pad)...)
 		failure := errors.New("gone")
 		var body io.Reader = bytes.NewReader(text)
