@@ -35,10 +35,11 @@ type compiledLimit struct {
 	fits   int64                            // the most events that can be used: the capacity less floor
 	floor  int64                            // events that have to remain
 	floors atomic.Pointer[[]*compiledLimit] // the same limit with floors; see withFloor
+	plain  *compiledLimit                   // the same limit without a floor; itself if it has none
 
 	successor *tidegate.Limit // that follows this bucket; see follow
 
-	_ [40]byte // Go's heap aligns 384 bytes to cache lines, and 344 not
+	_ [32]byte // Go's heap aligns 384 bytes to cache lines, and 352 not
 }
 
 // attachLimit compiles l and makes it the limit by which sweeps of t judge keys.
@@ -52,6 +53,7 @@ func attachLimit(l *tidegate.Limit, t *table, budget *budget) *compiledLimit {
 
 func newCompiledLimit(l *tidegate.Limit, t *table, budget *budget) *compiledLimit {
 	lim := &compiledLimit{limit: l, table: t, budget: budget, salt: t.salt, kind: t.kind, short: shortWays[l.Algorithm], fits: l.Capacity()}
+	lim.plain = lim
 	switch t.kind {
 	case buckets:
 		lim.bucket = algo.NewBucketLaw(l)

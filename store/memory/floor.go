@@ -36,7 +36,7 @@ func (lim *compiledLimit) withFloor(floor int64) *compiledLimit {
 		}
 	}
 	made := newCompiledLimit(lim.limit, lim.table, lim.budget)
-	made.floor, made.fits = floor, made.fits-floor
+	made.floor, made.fits, made.plain = floor, made.fits-floor, lim
 	switch lim.kind {
 	case buckets:
 		made.bucket.SetFloor(floor)

@@ -50,7 +50,7 @@ func (s *Store) insert(lim *compiledLimit, k keyHash, c cell, now int64) (insert
 		s.sweeper.visit(s, t, now) // not g, which is locked
 		empty := g.slots.Load() == 0
 		last := try >= maxGrowths || !empty && s.mustShed(t, now)
-		made, want := s.makeRoom(lim, g, now, last)
+		made, want := s.makeRoom(lim.plain, g, now, last) // a floor is for one request: by it, keys that have room would count as exhausted
 		g.mu.Unlock()
 		switch {
 		case made:

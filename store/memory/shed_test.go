@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -76,4 +77,30 @@ func segmentOf(t *testing.T, in *table) *segment {
 	g.mu.Lock()
 	t.Cleanup(g.mu.Unlock)
 	return g
+}
+
+// A floor is for the request that has it: in a full store, keys that have room without it are not
+// exhausted, so they make room even if exhausted ones stay, and are counted as evicted.
+func TestFloorExhaustsNobody(t *testing.T) {
+	for _, a := range stateful {
+		for _, full := range []tidegate.OnFull{tidegate.EvictLeast, tidegate.RefuseNew} {
+			t.Run(fmt.Sprint(a, "/", full), func(t *testing.T) {
+				now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+				s := Open(Config{MaxBytes: 64 << 10, Now: func() time.Time { return now }})
+				l := tidegate.MustLimit(specOf("floor", a, 10, 24*time.Hour, full))
+				for i := range 5000 { // each uses 1 of 10, at least
+					c := tidegate.Check{Key: fmt.Sprint("key", i), Limit: l, Cost: 1}
+					if i >= 3000 {
+						c.Floor = l.Capacity() - 1
+					}
+					if d, err := s.Take(context.Background(), []tidegate.Check{c}, 1); err != nil || !d.OK {
+						t.Fatalf("request %d: %+v, %v", i, d, err)
+					}
+				}
+				if is := s.Stats(); is.Forgotten == 0 || is.Evicted != is.Forgotten {
+					t.Errorf("%d keys were forgotten, and %d of them held nobody back; want all", is.Forgotten, is.Evicted)
+				}
+			})
+		}
+	}
 }
