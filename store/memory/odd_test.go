@@ -116,3 +116,36 @@ func TestRecordsOfOtherSizesAreUsedAtTheBound(t *testing.T) {
 		}
 	}
 }
+
+// Reservations that have expired take no memory, whatever lasts longer and was made before them.
+func TestExpiredReservationsMakeRoom(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	s := Open(Config{MaxBytes: 64 << 10, Now: func() time.Time { return now }})
+	checks := []tidegate.Check{{Key: "a", Cost: 1, Estimate: true, Limit: tidegate.PerSecond(1000)}}
+	reserve := func(ttl time.Duration) tidegate.Receipt {
+		d, err := s.Reserve(context.Background(), checks, ttl)
+		if err != nil || !d.OK {
+			t.Fatalf("%s after the first, with %d in memory: %+v, %v", ttl, len(s.reservations.byID), d, err)
+		}
+		return d.Receipt
+	}
+	long := reserve(24 * time.Hour)
+	for i := range 5000 {
+		reserve(time.Duration(i*37%20+1) * time.Second)
+		if i%3 == 0 { // some are settled, in between
+			if err := s.Settle(context.Background(), reserve(time.Duration(i*53%20+1)*time.Second), 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		now = now.Add(time.Second)
+		reserve(time.Minute) // which forgets those that have expired
+		for id, one := range s.reservations.byID {
+			if one.expires <= s.now() {
+				t.Fatalf("%s has expired, and is still there", id)
+			}
+		}
+	}
+	if err := s.Settle(context.Background(), long, 0); err != nil {
+		t.Errorf("the one that lasts a day: %v", err)
+	}
+}
