@@ -82,6 +82,16 @@ func (lim *compiledLimit) law() algo.BucketLaw {
 	return l
 }
 
+// lawOf is law at the pace of the limit under which b was written, of which nothing is used if it
+// was written under none.
+func (lim *compiledLimit) lawOf(b algo.Bucket) algo.BucketLaw {
+	l := lim.law()
+	if b.Em > 0 {
+		l.Em = b.Em
+	}
+	return l
+}
+
 // maxCompiled is how many compiled limits of one identity are kept; a caller that
 // makes a new Limit per request gets slower, not larger.
 const maxCompiled = 64

@@ -43,9 +43,9 @@ func (s *Store) moveOrigin(now int64) {
 }
 
 // rebase rewrites the buckets of g. One that lies in the future, because the clock was
-// set back, is moved to now with its level, as its law says.
+// set back, is moved to now with its level, as its law says. It still drains at the pace of the
+// limit under which it was written, which need not be lim.
 func (s *Store) rebase(lim *compiledLimit, g *segment, from, to, now int64) {
-	law := lim.law()
 	for i := range int(g.slots.Load()) {
 		sl := &g.chunks[i/chunkSlots].Load()[i%chunkSlots]
 		if sl.tag.Load() == 0 {
@@ -54,7 +54,9 @@ func (s *Store) rebase(lim *compiledLimit, g *segment, from, to, now int64) {
 		word := sl.seize()
 		meta := sl.meta.Load()
 		c := cell{meta & slowMask, word & fastMask}
-		kept, _ := law.Take(bucketAt(c, from), now, algo.Ask{Copies: 1})
+		b := bucketAt(c, from)
+		law := lim.lawOf(b)
+		kept, _ := law.Take(b, now, algo.Ask{Copies: 1})
 		c = bucketCellAt(kept, to)
 		sl.meta.Store(meta&^slowMask | c.slow)
 		sl.word.Store((word+genOne)&genMask | c.fast)

@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -32,6 +33,39 @@ func TestClockIsSetBackInAFullStore(t *testing.T) {
 				t.Errorf("%s: key %d: %+v; %+v", a, k, d, s.Stats())
 				break
 			}
+		}
+	}
+}
+
+// A clock that is set back so far that the store counts from another origin refills nobody, also if
+// the limit that was compiled last drains faster than the one that a key was charged under.
+func TestOriginKeepsThePace(t *testing.T) {
+	for _, burst := range []int64{10, 20} {
+		now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+		s := Open(Config{Now: func() time.Time { return now }})
+		slow := tidegate.MustLimit(tidegate.Spec{Name: "tier", Events: 10, Period: 24 * time.Hour, Algorithm: tidegate.TokenBucket})
+		fast := tidegate.MustLimit(tidegate.Spec{Name: "tier", Events: 1e6, Burst: burst, Period: 24 * time.Hour, Algorithm: tidegate.TokenBucket})
+		take := func(l *tidegate.Limit, key string, cost int64) tidegate.Decision {
+			d, err := s.Take(context.Background(), []tidegate.Check{{Key: key, Limit: l, Cost: cost}}, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return d
+		}
+		take(slow, "used up", 10)
+		take(slow, "reset", 10)
+		if err := s.Reset(context.Background(), []tidegate.Check{{Key: "reset", Limit: slow}}); err != nil {
+			t.Fatal(err)
+		}
+		take(fast, "other", 1)
+		now = now.AddDate(-5, 0, 0)
+		take(fast, "other", 1)
+		now = now.Add(time.Minute)
+		if d := take(slow, "used up", 1); d.OK || d.RetryAfter < 2*time.Hour {
+			t.Errorf("burst %d: a key that was used up is answered %+v, a minute later", burst, d)
+		}
+		if d := take(slow, "reset", 10); !d.OK {
+			t.Errorf("burst %d: a key that was reset is answered %+v", burst, d)
 		}
 	}
 }

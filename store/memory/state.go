@@ -190,8 +190,8 @@ func (s *Store) settle(lim *compiledLimit, c cell, now int64) cell {
 	peek := algo.Ask{Copies: 1}
 	switch lim.kind {
 	case buckets:
-		law, b := lim.law(), s.bucket(c)
-		law.Em = b.Em
+		b := s.bucket(c)
+		law := lim.lawOf(b)
 		b, _ = law.Take(b, now, peek)
 		return s.bucketCell(b)
 	case counters, slidings:
