@@ -123,3 +123,40 @@ func TestManySparedLimitsStayWithinTheBound(t *testing.T) {
 		}
 	}
 }
+
+// A check that costs nothing needs no memory, also beside one that costs something: no key makes room
+// for it, and it is not refused for want of room.
+func TestPeekBesideAChargeNeedsNoRoom(t *testing.T) {
+	for _, a := range stateful {
+		now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+		s := Open(Config{MaxBytes: 64 << 10, Now: func() time.Time { return now }})
+		full := tidegate.MustLimit(specOf("full", a, 1, 24*time.Hour, tidegate.RefuseNew))
+		other := tidegate.MustLimit(specOf("other", a, 1000, 24*time.Hour, tidegate.EvictLeast))
+		take := func(checks ...tidegate.Check) tidegate.Decision {
+			d, err := s.Take(context.Background(), checks, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return d
+		}
+		take(tidegate.Check{Key: "ann", Limit: other, Cost: 1})
+		for i := range 5000 {
+			take(tidegate.Check{Key: fmt.Sprint("key", i), Limit: full, Cost: full.Capacity(), MaxWait: 48 * time.Hour})
+		}
+		before := s.Stats()
+		if before.RefusedFull == 0 {
+			t.Fatalf("%s: the store is not full: %+v", a, before)
+		}
+		for range 100 {
+			if d := take(tidegate.Check{Key: "new", Limit: full}, tidegate.Check{Key: "ann", Limit: other, Cost: 1, MaxWait: 48 * time.Hour}); !d.OK {
+				t.Fatalf("%s: %+v", a, d)
+			}
+		}
+		if d := take(tidegate.Check{Key: "key0", Limit: full}, tidegate.Check{Key: "ann", Limit: other, Cost: 1, MaxWait: 48 * time.Hour}); d.OK {
+			t.Errorf("%s: a key that is used up is admitted beside another", a)
+		}
+		if after := s.Stats(); after != before {
+			t.Errorf("%s: the store has %+v, and had %+v", a, after, before)
+		}
+	}
+}

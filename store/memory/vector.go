@@ -123,21 +123,22 @@ func (v *vector) find(s *Store) {
 			p.slot = p.lim.table.find(p.key)
 		}
 	}
-	if v.writes {
-		return // keys that are being moved are found when inserted
-	}
 	for i := range v.pending {
 		p := &v.pending[i]
-		for !p.skip && p.slot == nil && p.lim.table.holds(p.key) {
+		// Keys to be charged that are being moved are found when inserted.
+		for !p.skip && p.ask.Cost == 0 && p.slot == nil && p.lim.table.holds(p.key) {
 			p.slot = p.lim.table.find(p.key)
 		}
 	}
 }
 
-// unknown reports whether a key has no slot.
+// unknown reports whether a key that is to be charged has no slot.
 func (v *vector) unknown() bool {
-	return slices.ContainsFunc(v.pending, func(p pendingCheck) bool { return p.slot == nil && !p.skip })
+	return slices.ContainsFunc(v.pending, func(p pendingCheck) bool { return p.missing() })
 }
+
+// missing reports whether p needs a slot and has none: a key that is only peeked at needs none.
+func (p *pendingCheck) missing() bool { return p.slot == nil && !p.skip && p.ask.Cost > 0 }
 
 // insertMissing gives every key that is to be charged a slot. It returns the
 // limit whose key found no room.
@@ -147,7 +148,7 @@ func (v *vector) insertMissing(s *Store) (full *compiledLimit) {
 	}
 	for i := range v.pending {
 		p := &v.pending[i]
-		for p.slot == nil && !p.skip {
+		for p.missing() {
 			p.lim = s.current(p.lim)
 			if _, ok := s.insert(p.lim, p.key, cell{}, v.now); ok {
 				p.slot, p.seen = p.lim.table.find(p.key), false
