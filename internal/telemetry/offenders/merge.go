@@ -4,7 +4,7 @@ import "slices"
 
 // Merge joins the lists that the nodes of a fleet returned for q. Counts and bounds are added,
 // including what a node that does not list a key may have counted of it. Of peaks, the largest
-// counts. Each node is included once.
+// counts. Each node is included once. Of a search, only lists with what was found are left.
 func Merge(q Query, nodes ...Report) Report {
 	merged := Report{Nodes: []string{}, Lists: []List{}}
 	type name struct {
@@ -35,6 +35,9 @@ func Merge(q Query, nodes ...Report) Report {
 	}
 	for _, of := range names {
 		l := found[of].list(nodes)
+		if q.Search != "" && len(l.Entries) == 0 {
+			continue // there is nothing in it that was searched for
+		}
 		l.Rule, l.By, l.Minutes = of.rule, of.by, of.minutes
 		l.cut(q.top())
 		merged.Lists = append(merged.Lists, l)

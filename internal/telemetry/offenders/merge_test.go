@@ -143,3 +143,40 @@ func TestAnswerFits(t *testing.T) {
 		}
 	})
 }
+
+// Also of what is searched for, a node may have counted some without listing it. Lists in which
+// nothing was found are left out.
+func TestMergeOfASearchWithinBounds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := open(t, Options{Node: "a"}), open(t, Options{Node: "b"})
+		refuse(a, limitsOf[0], "ann")
+		for range 3 {
+			refuse(b, limitsOf[0], "ann")
+		}
+		for i := range 2 * maxOfList { // for which ann has to make room
+			for range 5 {
+				refuse(b, limitsOf[0], fmt.Sprint("other", i))
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		search := func(text string) Report {
+			q := Query{By: Refused, Search: text, Minutes: 10}
+			var answers []Report
+			for _, of := range []*Offenders{a, b} {
+				var r Report
+				if err := json.Unmarshal(of.Answer(asJSON(t, q)), &r); err != nil {
+					t.Fatal(err)
+				}
+				answers = append(answers, r)
+			}
+			return Merge(q, answers...)
+		}
+		l := one(t, search("ann"), limitsOf[0].Name, Refused, 10)
+		if len(l.Entries) != 1 || l.Entries[0].AtLeast > 4 || l.Entries[0].AtMost < 4 {
+			t.Errorf("refused 4 times, and listed as %+v", l.Entries)
+		}
+		if r := search("nobody"); len(r.Lists) > 0 {
+			t.Errorf("a search that finds nothing returns %+v", r.Lists)
+		}
+	})
+}

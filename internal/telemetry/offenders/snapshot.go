@@ -12,7 +12,8 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// Snapshot returns the lists that q asks for.
+// Snapshot returns the lists that q asks for, also those without an entry if a key that is not listed
+// may have been counted: [Merge] needs to know how often.
 func (of *Offenders) Snapshot(q Query) Report {
 	report := Report{At: time.Now(), Nodes: []string{of.o.Node}, Lists: []List{}}
 	since := time.Since(of.started)
@@ -21,7 +22,7 @@ func (of *Offenders) Snapshot(q Query) Report {
 			continue
 		}
 		for _, raw := range of.copyLists(r, sliceAt(since), q) {
-			if l := of.render(raw, q); len(l.Entries) > 0 || q.Search == "" && l.OthersAtMost > 0 {
+			if l := of.render(raw, q); len(l.Entries) > 0 || l.OthersAtMost > 0 {
 				l.Rule = name
 				l.Seconds = math.Round(raw.window.covers(since).Seconds()*10) / 10
 				report.Lists = append(report.Lists, l)
