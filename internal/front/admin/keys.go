@@ -84,7 +84,7 @@ func (s *server) look(ctx context.Context, found []Counter) error {
 	known := len(found) == 0
 	for i := range found {
 		c := &found[i]
-		look := tidegate.Check{Key: c.check.Key, Limit: c.check.Limit} // a cost of 0 peeks
+		look := tidegate.Check{Key: c.check.Key, Limit: c.check.Limit, MaxWait: c.check.MaxWait} // a cost of 0 peeks
 		d, err := s.peekOne(ctx, look)
 		if err != nil {
 			c.Unknown = err.Error()

@@ -221,3 +221,21 @@ func TestSamplesMatchTheirPatterns(t *testing.T) {
 		}
 	}
 }
+
+// A counter is full only if one more event would be refused: one that would wait in the queue is not.
+func TestKeysOfAQueue(t *testing.T) {
+	for _, limits := range []string{"{ rate: 5/minute, algorithm: leaky_bucket }", "{ rate: 5/minute, algorithm: token_bucket, burst: 1 }"} {
+		const places = 5
+		d := newDesk(t, "rules: [{ name: api, per: ip, limits: "+limits+", queue: { places: 5, max_wait: 2m } }]\n", nil)
+		q := Question{Rule: "api", As: pairs([]string{"ip", "192.0.2.1"})}
+		for n := range 1 + places {
+			if c := d.get(t, q)[0]; !c.OK {
+				t.Errorf("%s: after %d requests, with places in the queue: %+v", limits, n, c)
+			}
+			d.charge(t, "GET /", "ip", "192.0.2.1")
+		}
+		if c := d.get(t, q)[0]; c.OK {
+			t.Errorf("%s: with a full queue: %+v", limits, c)
+		}
+	}
+}
