@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/dev/testdep"
 	"tidegate.dev/tidegate/store/memory"
 )
 
@@ -201,10 +202,8 @@ func TestVisitsEndOnce(t *testing.T) {
 		}
 		all.Wait()
 	}
-	for end := time.Now().Add(10 * time.Second); tidegate.New(store, slots).Peek(t.Context(), "a").Remaining != 49; {
-		if time.Now().After(end) {
-			t.Fatal("slots are still taken")
-		}
+	if !testdep.Await(10*time.Second, func() bool { return tidegate.New(store, slots).Peek(t.Context(), "a").Remaining == 49 }) {
+		t.Fatal("slots are still taken")
 	}
 	wantLeft(t, tidegate.New(store, l), "a", 4)
 }

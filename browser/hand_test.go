@@ -8,6 +8,8 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
+
+	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
 // hand points at things on a page as a person does: with a mouse, or with a finger.
@@ -57,9 +59,10 @@ func (h hand) pointAt(what, find string) {
 		}
 		h.down(at.X, at.Y)
 		var landed string
-		for end := time.Now().Add(time.Second); landed == "" && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		testdep.Await(time.Second, func() bool {
 			h.js("window.landed || (document.readyState === 'loading' ? 'hit' : '')", &landed)
-		}
+			return landed != ""
+		})
 		return landed == "hit"
 	})
 }

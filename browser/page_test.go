@@ -114,10 +114,8 @@ func (p *tab) until(selector, text string) {
 // wait waits for something.
 func (p *tab) wait(what string, is func() bool) {
 	p.t.Helper()
-	for end := time.Now().Add(pageTimeout); !is(); time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(end) {
-			p.t.Fatalf("it is not so that %s; the page shows:\n%s", what, p.text("body"))
-		}
+	if !testdep.Await(pageTimeout, is) {
+		p.t.Fatalf("it is not so that %s; the page shows:\n%s", what, p.text("body"))
 	}
 }
 

@@ -216,17 +216,16 @@ func startTraefik(t *testing.T, addr, door, origin string, edits ...string) {
 		"entryPoints:\n  web", "api: { insecure: true }\nentryPoints:\n  traefik: { address: \"" + api + "\" }\n  web",
 	}, edits...)...)
 	testdep.Run(t, dir, bin, "--configFile=traefik.yaml").Listens(t, "tcp", addr)
-	for end := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		res, err := http.Get("http://" + api + "/api/http/routers/application@file")
-		if err == nil {
-			res.Body.Close()
-			if res.StatusCode == http.StatusOK {
-				return
-			}
+	var err error
+	if !testdep.Await(30*time.Second, func() bool {
+		var res *http.Response
+		if res, err = http.Get("http://" + api + "/api/http/routers/application@file"); err != nil {
+			return false
 		}
-		if time.Now().After(end) {
-			t.Fatalf("traefik has no routes: %v", err)
-		}
+		res.Body.Close()
+		return res.StatusCode == http.StatusOK
+	}) {
+		t.Fatalf("traefik has no routes: %v", err)
 	}
 }
 
