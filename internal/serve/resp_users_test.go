@@ -57,6 +57,7 @@ func TestUsersThatChangeAtTheStart(t *testing.T) {
 		_ = server.Serve(hookedListener{l, func() { once.Do(func() { write("bob"); s.respDoor.users.again() }) }})
 	}()
 	var line string
+	var said error
 	if !testdep.Await(testTimeout, func() bool {
 		conn, err := net.Dial("tcp", l.Addr().String())
 		if err != nil {
@@ -64,9 +65,9 @@ func TestUsersThatChangeAtTheStart(t *testing.T) {
 		}
 		fmt.Fprint(conn, "AUTH bob a-password-that-is-long-enough\r\n")
 		defer conn.Close()
-		line, _ = bufio.NewReader(conn).ReadString('\n')
+		line, said = bufio.NewReader(conn).ReadString('\n')
 		return line == "+OK\r\n"
 	}) {
-		t.Fatalf("the new user is answered %q", line)
+		t.Fatalf("the new user is answered %q, %v", line, said)
 	}
 }

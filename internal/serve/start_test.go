@@ -13,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"tidegate.dev/tidegate/internal/dev/testdep"
 )
@@ -175,7 +176,9 @@ func testCertificate(t *testing.T, bin string) {
 	cert, key = newCertificate(t, "second")
 	w.write("cert.pem", cert)
 	w.write("key.pem", key)
-	w.until("the new certificate is used", func() bool { return holder() == "second" })
+	if !testdep.Await(30*time.Second, func() bool { return holder() == "second" }) {
+		t.Fatal("the new certificate is not used")
+	}
 }
 
 // systemd understands deploy/systemd.

@@ -104,12 +104,14 @@ func TestRegionsEnd(t *testing.T) {
 	if n := server.Do("ZCARD", "tg:regions:changed"); n != "1" {
 		t.Errorf("%s counters have changed, want 1", n)
 	}
-	testdep.Eventually(t, "it is listed no more", func() bool {
+	if !testdep.Await(30*time.Second, func() bool {
 		if _, err := s.Feed(context.Background(), chain.FeedQuery{To: "us", Hold: time.Second, Own: 5, Since: 0}); err != nil {
 			t.Fatal(err)
 		}
 		return server.Do("ZCARD", "tg:regions:changed") == "0" && server.Do("ZCARD", "tg:regions:ends") == "0"
-	})
+	}) {
+		t.Fatal("it is listed for ever")
+	}
 }
 
 // A region that is gone for good is forgotten after a week, while others are heard of.

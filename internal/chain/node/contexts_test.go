@@ -137,7 +137,9 @@ func TestEndsMeetAnswers(t *testing.T) {
 		all.Wait()
 		cancel()
 	}
-	testdep.Eventually(t, "all calls are back", func() bool { return s.Health().InFlight == 0 })
+	if !testdep.Await(patient/2, func() bool { return s.Health().InFlight == 0 }) {
+		t.Fatal("calls do not come back")
+	}
 	charged := 1_000_000 - inner.left(t, l)
 	if passed == 0 || left == 0 || charged < passed || charged > passed+left {
 		t.Errorf("%d passed and %d left without an answer; %d were charged", passed, left, charged)
