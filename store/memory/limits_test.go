@@ -12,7 +12,7 @@ import (
 	"tidegate.dev/tidegate/internal/dev/testdep"
 )
 
-func heap() int64 {
+func heapInUse() int64 {
 	runtime.GC()
 	runtime.GC()
 	var m runtime.MemStats
@@ -29,7 +29,7 @@ func TestManyLimitsStayWithinTheBound(t *testing.T) {
 		for i := range all {
 			all[i] = tidegate.MustLimit(specOf(fmt.Sprint("limit", i), a, 5, time.Hour, tidegate.EvictLeast))
 		}
-		before := heap()
+		before := heapInUse()
 		s, _ := openAt(maxBytes)
 		for i, l := range all {
 			if d := ask1(t, s, l, "a"); !d.OK {
@@ -39,7 +39,7 @@ func TestManyLimitsStayWithinTheBound(t *testing.T) {
 				t.Fatalf("%s: %d bytes after %d limits", a, st.Bytes, i)
 			}
 		}
-		if grew := heap() - before; grew > 3*maxBytes {
+		if grew := heapInUse() - before; grew > 3*maxBytes {
 			t.Errorf("%s: %d limits take %d bytes, the bound is %d; %+v", a, limits, grew, maxBytes, s.Stats())
 		}
 		if n := ask1(t, s, all[limits-1], "a"); n.Remaining != 3 {

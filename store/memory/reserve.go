@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"container/heap"
 	"context"
 	"fmt"
 	"runtime"
@@ -17,13 +18,7 @@ type reservations struct {
 	held  table // has no keys: accounts for their memory, which cannot be reclaimed
 	mu    sync.Mutex
 	byID  map[tidegate.Handle]reservation
-	queue []expiry // a heap, the first to expire at its front; swept from there
-}
-
-// expiry is when a reservation expires.
-type expiry struct {
-	at int64
-	id tidegate.Handle
+	queue expiries // a heap, the first to expire at its front; swept from there
 }
 
 type reservation struct {
@@ -109,7 +104,7 @@ func (r *reservations) add(one reservation) tidegate.Handle {
 	}
 	id := tidegate.NewHandle()
 	r.byID[id] = one
-	r.push(expiry{one.expires, id})
+	heap.Push(&r.queue, expiry{one.expires, id})
 	return id
 }
 
@@ -127,43 +122,9 @@ func (r *reservations) sweep(now int64) (freed int64) {
 			freed += one.size
 			delete(r.byID, id)
 		}
-		last := len(r.queue) - 1
-		r.queue[0] = r.queue[last]
-		r.queue = r.queue[:last]
-		r.sink(0)
+		heap.Pop(&r.queue)
 	}
 	return freed
-}
-
-// push adds e to the queue. Mostly it expires last, and stays at the end.
-func (r *reservations) push(e expiry) {
-	r.queue = append(r.queue, e)
-	for i := len(r.queue) - 1; i > 0; {
-		above := (i - 1) / 2
-		if r.queue[above].at <= r.queue[i].at {
-			return
-		}
-		r.queue[above], r.queue[i] = r.queue[i], r.queue[above]
-		i = above
-	}
-}
-
-// sink moves the entry at i down to its place in the queue.
-func (r *reservations) sink(i int) {
-	for {
-		first := 2*i + 1
-		if first >= len(r.queue) {
-			return
-		}
-		if next := first + 1; next < len(r.queue) && r.queue[next].at < r.queue[first].at {
-			first = next
-		}
-		if r.queue[i].at <= r.queue[first].at {
-			return
-		}
-		r.queue[first], r.queue[i] = r.queue[i], r.queue[first]
-		i = first
-	}
 }
 
 func (r *reservations) take(id tidegate.Handle) (reservation, bool) {
@@ -173,9 +134,7 @@ func (r *reservations) take(id tidegate.Handle) (reservation, bool) {
 	delete(r.byID, id)
 	if len(r.queue) > 2*len(r.byID)+64 { // most are settled, behind an old one that is not
 		r.queue = slices.DeleteFunc(r.queue, func(e expiry) bool { _, open := r.byID[e.id]; return !open })
-		for i := len(r.queue)/2 - 1; i >= 0; i-- {
-			r.sink(i)
-		}
+		heap.Init(&r.queue)
 	}
 	return one, ok
 }
