@@ -2,8 +2,11 @@ package node
 
 import (
 	"context"
+	"slices"
+	"time"
 
 	"tidegate.dev/tidegate"
+	"tidegate.dev/tidegate/internal/algo"
 	"tidegate.dev/tidegate/internal/chain"
 )
 
@@ -69,10 +72,60 @@ func (n *Node) adjustLocal(ctx context.Context, r tidegate.Receipt, checks []tid
 // which the local store counts them.
 func (n *Node) adjustPart(ctx context.Context, r tidegate.Receipt, checks []tidegate.Check, p *part, nodes int64) error {
 	now := n.now()
+	before := n.bucketUse(checks, p)
 	err := n.local.Adjust(ctx, r, p.checks)
-	n.addPartToBacklog(checks, p, 1, nodes, now)
+	n.addPartToBacklog(n.adjusted(r, checks, p, before, nodes, now), p, 1, nodes, now)
 	n.returned(checks)
 	return err
+}
+
+// bucketUse returns how many events are used of the buckets that p returns something to, by the indexes of their checks.
+func (n *Node) bucketUse(checks []tidegate.Check, p *part) (used map[int]int64) {
+	for _, at := range p.from[:p.own] {
+		c := &checks[at]
+		if c.Cost >= 0 || !isBucket(c.Limit) {
+			continue
+		}
+		if used == nil {
+			used = make(map[int]int64)
+		}
+		used[at], _ = n.localUse(c.Limit, c.Key)
+	}
+	return used
+}
+
+// adjusted returns checks at the costs that the local store has adjusted them by: what does not count any more
+// is returned to nobody. before is what bucketUse returned before that.
+func (n *Node) adjusted(r tidegate.Receipt, checks []tidegate.Check, p *part, before map[int]int64, nodes int64, now time.Duration) []tidegate.Check {
+	all := checks[:len(checks):len(checks)]
+	for _, at := range p.from[:p.own] {
+		c := checks[at]
+		if c.Cost >= 0 {
+			continue
+		}
+		if was, ok := before[at]; ok {
+			is, _ := n.localUse(c.Limit, c.Key)
+			c.Cost = max(c.Cost, -(max(0, was-is)+nodes-1)/nodes)
+		} else if r.At > 0 && !r.IsLatest() && hasLeft(c.Limit, r.At, algo.Instant(n.wall(now))) {
+			c.Cost = 0
+		}
+		if c.Cost != checks[at].Cost {
+			if &all[0] == &checks[0] {
+				all = slices.Clone(checks)
+			}
+			all[at] = c
+		}
+	}
+	return all
+}
+
+// hasLeft reports whether what a window counted at an instant has left it by now.
+func hasLeft(l *tidegate.Limit, at, now int64) bool {
+	switch l.Algorithm {
+	case tidegate.FixedWindow, tidegate.Quota:
+		return algo.SpanAt(l, at) != algo.SpanAt(l, now)
+	}
+	return now-at >= int64(l.Period/time.Microsecond)*algo.Micro
 }
 
 // localPart returns the checks that the local store counts, in the form in which it does.

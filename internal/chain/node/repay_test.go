@@ -378,3 +378,57 @@ func TestBacklogOfCostsAboveTheShare(t *testing.T) {
 		}
 	}
 }
+
+// What is given back after it has left its window, or drained, takes nothing that came later out of the backlog.
+func TestReturnsThatComeTooLateLeaveTheBacklog(t *testing.T) {
+	for _, a := range []tidegate.Algorithm{
+		tidegate.TokenBucket, tidegate.LeakyBucket, tidegate.FixedWindow, tidegate.SlidingWindow, tidegate.SubWindows, tidegate.SlidingLog, tidegate.Quota,
+	} {
+		for _, nodes := range []int{1, 2} {
+			for _, late := range []bool{true, false} {
+				synctest.Test(t, func(t *testing.T) {
+					way := &faulty{fault: broken}
+					g := newNode(way, Options{Instances: func() int { return nodes }})
+					defer g.Close()
+					spec := tidegate.Spec{
+						Name: "l", Events: 10, Period: time.Hour, Algorithm: a,
+						Terms: &tidegate.Terms{Handling: tidegate.Handling{OnStoreFailure: tidegate.FailLocal}},
+					}
+					switch a {
+					case tidegate.Quota:
+						spec.Period, spec.Calendar = 0, tidegate.Day
+					case tidegate.LeakyBucket:
+						spec.Burst = 20
+					}
+					l := tidegate.MustLimit(spec)
+					take := func(cost int64) (d tidegate.Decision) {
+						d, err := g.Take(t.Context(), []tidegate.Check{{Key: "k", Limit: l, Cost: cost, MaxWait: longest(l)}}, 1)
+						if err != nil || !d.OK {
+							t.Fatalf("%s: %+v, %v", l, d, err)
+						}
+						d.Receipt.At += int64(d.Wait/time.Microsecond) * 1024
+						return d
+					}
+					time.Sleep(time.Minute) // so that no window ends between two requests
+					early := take(2)
+					want := int64(3)
+					if late {
+						time.Sleep(49 * time.Hour)
+						take(3)
+					} else {
+						early, want = take(3), 2
+					}
+					cost := map[bool]int64{true: 2, false: 3}[late]
+					if err := g.Adjust(t.Context(), early.Receipt, []tidegate.Check{{Key: "k", Limit: l, Cost: -cost}}); err != nil {
+						t.Fatal(err)
+					}
+					way.set(none)
+					time.Sleep(5 * time.Second)
+					if n := way.posted(l, "k"); n != want {
+						t.Errorf("%s, %d nodes, late %t: %d charged, want %d", l, nodes, late, n, want)
+					}
+				})
+			}
+		}
+	}
+}
