@@ -37,6 +37,7 @@ func (s *Store) takeOver(ctx context.Context, checks []tidegate.Check, c *tidega
 		if d, err = s.Backend.Take(ctx, others, 1); err != nil || !d.OK {
 			return d, err
 		}
+		copyOver(checks, c, others)
 	}
 	defer recordWait(ctx, time.Now())()
 	s.turns.waiting.Add(1)
@@ -71,6 +72,17 @@ func without(checks []tidegate.Check, c *tidegate.Check) []tidegate.Check {
 		}
 	}
 	return others
+}
+
+// copyOver copies Over of others, which are checks without c, into checks.
+func copyOver(checks []tidegate.Check, c *tidegate.Check, others []tidegate.Check) {
+	at := 0
+	for i := range checks {
+		if &checks[i] != c {
+			checks[i].Over = others[at].Over
+			at++
+		}
+	}
 }
 
 // dropped returns the refusal for a waiter that has lost its turn, and gives back what it was

@@ -213,3 +213,31 @@ func TestDroppingKeepsThePace(t *testing.T) {
 		})
 	}
 }
+
+// Whoever gets the place of the oldest is told which of its advisory checks were over.
+func TestWhoGetsAPlaceIsToldWhatIsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(chain.Adapt(memory.New()))
+		check := checkOf(dropping(tidegate.LeakyBucket, 10, 2, time.Minute))
+		shadow := tidegate.Check{
+			Key: "k", Limit: tidegate.MustLimit(tidegate.Spec{Name: "shadow", Events: 2, Period: time.Hour, Algorithm: tidegate.FixedWindow}),
+			Cost: 1, Advisory: true,
+		}
+		var ok, over [4]bool
+		for i := range ok {
+			go func() {
+				checks := []tidegate.Check{check, shadow}
+				d, err := s.Take(t.Context(), checks, 1)
+				if err != nil {
+					t.Error(err)
+				}
+				ok[i], over[i] = d.OK, d.OK && checks[1].Over
+			}()
+			synctest.Wait()
+		}
+		time.Sleep(time.Minute)
+		if ok != [4]bool{true, false, true, true} || over != [4]bool{false, false, true, true} {
+			t.Errorf("admitted %t, over %t; want the shadow to be over for the last two, of which one has the place of the second", ok, over)
+		}
+	})
+}
