@@ -162,3 +162,35 @@ func TestRefusedByShares(t *testing.T) {
 		}
 	})
 }
+
+// Over one store that has all limits, a log that counts rejected requests counts each request once, also one that is
+// booked into a later turn, and one that is refused as it is not this instance's turn.
+func TestRejectedRequestsCountOnceBesideTurns(t *testing.T) {
+	now := time.Date(2027, 3, 1, 0, 0, 0, 0, time.UTC)
+	clock := func() time.Time { return now }
+	local := memory.Open(memory.Config{MaxBytes: 1 << 20, Now: clock})
+	s := New(chain.Adapt(local), Options{Local: local, Whole: true, Now: clock, Members: func() (int, int) { return 5, 0 }})
+	l := limitOf(tidegate.Spec{Name: "api", Algorithm: tidegate.TokenBucket, Events: 3, Period: time.Second})
+	log := tidegate.MustLimit(tidegate.Spec{Name: "log", Algorithm: tidegate.SlidingLog, Events: 100, Period: time.Hour, CountRejected: true})
+	admitted, booked := 0, 0
+	for i := range 40 {
+		checks := []tidegate.Check{{Key: "k", Limit: l, Cost: 1, MaxWait: time.Duration(i%2) * 5 * time.Second}, {Key: "k", Limit: log, Cost: 1}}
+		d, err := s.Take(t.Context(), checks, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d.OK {
+			admitted++
+		}
+		if d.Wait > 0 {
+			booked++
+		}
+		if d, err := s.Take(t.Context(), []tidegate.Check{{Key: "k", Limit: log}}, 1); err != nil || 100-d.Remaining != int64(i+1) {
+			t.Fatalf("%d counted of %d requests, %v", 100-d.Remaining, i+1, err)
+		}
+		now = now.Add(190 * time.Millisecond)
+	}
+	if admitted == booked || booked == 0 || admitted == 40 {
+		t.Errorf("%d admitted, %d of them booked ahead: want some of each kind", admitted, booked)
+	}
+}

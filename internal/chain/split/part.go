@@ -2,10 +2,12 @@ package split
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"tidegate.dev/tidegate"
 	"tidegate.dev/tidegate/internal/algo"
+	"tidegate.dev/tidegate/internal/chain/share"
 )
 
 // part is a vector, divided into the checks that are counted in shares and the rest.
@@ -66,11 +68,34 @@ func (p *part) copyOver(checks []tidegate.Check) {
 func (s *Store) takeShare(ctx context.Context, p *part, copies int) (tidegate.Decision, error) {
 	now := s.now()
 	m := s.members(now)
-	d, err := s.tryShare(ctx, p, copies, m, now, false)
-	if err != nil || d.OK || !p.waits() {
-		return d, err
+	try := attempt{look: p.mayWait() && p.countsRejected()}
+	d, asked, err := s.tryShare(ctx, p, copies, m, now, try)
+	if err == nil && try.look && (d.OK || !p.waits()) {
+		d, asked, err = s.tryShare(ctx, p, copies, m, now, attempt{})
 	}
-	return s.tryShare(ctx, p, copies, m, now, true)
+	if err == nil && !d.OK && p.waits() {
+		d, asked, err = s.tryShare(ctx, p, copies, m, now, attempt{book: true})
+	}
+	if err == nil && !asked && p.countsRejected() {
+		_ = s.local.Adjust(ctx, tidegate.Receipt{}, share.CountsRejected(p.own, copies)) // the request is refused in any case
+	}
+	return d, err
+}
+
+// attempt is how tryShare asks. look: it only looks whether there is room, because a refusal would be counted, and
+// booking ahead may follow. book: checks that have turns are booked ahead.
+type attempt struct{ look, book bool }
+
+// countsRejected reports whether the own store has a limit of p that counts rejected requests.
+func (p *part) countsRejected() bool {
+	return slices.ContainsFunc(p.own, func(c tidegate.Check) bool { return c.Limit.CountRejected && !c.Advisory })
+}
+
+// mayWait reports whether waits may be true once the questions are known.
+func (p *part) mayWait() bool {
+	return slices.ContainsFunc(p.own, func(c tidegate.Check) bool {
+		return c.MaxWait > 0 && Is(c.Limit) && c.Limit.Algorithm == tidegate.TokenBucket
+	})
 }
 
 // waits reports whether a request that has no room in this turn may be booked into a later one.
@@ -83,8 +108,8 @@ func (p *part) waits() bool {
 	return false
 }
 
-// tryShare is one attempt of takeShare. If book is set, checks that have turns are booked ahead.
-func (s *Store) tryShare(ctx context.Context, p *part, copies int, m members, now moment, book bool) (tidegate.Decision, error) {
+// tryShare is one attempt of takeShare. asked is false if it is refused without asking the own store.
+func (s *Store) tryShare(ctx context.Context, p *part, copies int, m members, now moment, try attempt) (d tidegate.Decision, asked bool, err error) {
 	p.questions, p.asked, p.askedFrom = p.questions[:0], p.asked[:0], p.askedFrom[:0]
 	for i := range p.own {
 		c := &p.own[i]
@@ -92,32 +117,38 @@ func (s *Store) tryShare(ctx context.Context, p *part, copies int, m members, no
 		q := s.ask(c, m, now)
 		p.questions = append(p.questions, q)
 		switch bucket := c.Limit.Algorithm == tidegate.TokenBucket; {
-		case q.turns && bucket && book && c.MaxWait > algo.Duration(q.next):
+		case q.turns && bucket && try.book && c.MaxWait > algo.Duration(q.next):
 			s.askAhead(&q, c, m)
 			p.questions[i] = q
 		case q.next > 0 && c.Advisory:
 			c.Over = true
 			continue
 		case q.next > 0:
-			return s.notInTurn(ctx, c, m, now)
+			d, err = s.notInTurn(ctx, c, m, now)
+			return d, false, err
 		case q.turns && bucket:
 			q.check.MaxWait = 0
 			copies = 1 // one in a turn
 		}
 		p.asked, p.askedFrom = append(p.asked, q.check), append(p.askedFrom, i)
 	}
-	d, err := s.local.Take(ctx, p.asked, copies)
-	if err != nil {
-		return d, err
+	if try.look {
+		for i := range p.asked { // a check without a cost passes where one of 1 would
+			c := &p.asked[i]
+			c.Floor, c.Cost = c.Floor+max(c.Cost-1, 0), 0
+		}
+	}
+	if d, err = s.local.Take(ctx, p.asked, copies); err != nil {
+		return d, true, err
 	}
 	for i, at := range p.askedFrom {
 		p.own[at].Over = p.asked[i].Over
 	}
-	if book && d.OK {
+	if try.book && d.OK {
 		s.bookTurns(ctx, p, &d)
 	}
 	s.tell(p, &d, m, now)
-	return d, nil
+	return d, true, nil
 }
 
 // askAhead changes q so that it asks for a turn that may come later.
