@@ -84,6 +84,7 @@ func (s *Store) Reset(ctx context.Context, checks []tidegate.Check) error {
 	}
 	var errs error
 	if len(here) > 0 {
+		s.noteResets(here)
 		errs = s.local.Reset(ctx, here)
 	}
 	if len(there) > 0 || len(here) == 0 {

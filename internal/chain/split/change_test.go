@@ -254,3 +254,72 @@ func TestHandOverIsNoJoin(t *testing.T) {
 		}
 	}
 }
+
+// A successor is made before it knows how many instances there are. When all are replaced, one by one, they admit in
+// a window that is smaller than the fleet what the others have left of it.
+func TestHandOverOfAWindowSmallerThanTheFleet(t *testing.T) {
+	for _, spec := range []tidegate.Spec{
+		{Name: "api", Algorithm: tidegate.Quota, Events: 3, Calendar: tidegate.Day},
+		{Name: "api", Algorithm: tidegate.FixedWindow, Events: 8, Period: time.Hour},
+		{Name: "api", Algorithm: tidegate.FixedWindow, Events: 100, Period: time.Hour},
+	} {
+		for _, usedBefore := range []bool{true, false} {
+			l, c, admitted := limitOf(spec), newCrowd(t, 5), 0
+			c.now = c.now.Add(10 * time.Minute)
+			askAll := func() {
+				for _, i := range c.live() {
+					for c.take(i, l, 1) {
+						admitted++
+					}
+				}
+			}
+			if usedBefore {
+				askAll()
+			}
+			for at := range 5 {
+				was, file := c.all[at], filepath.Join(t.TempDir(), "shares")
+				if err := was.HandOver(file); err != nil {
+					t.Fatal(err)
+				}
+				heir := &instance{n: 1, rank: -1} // nobody has told it anything
+				heir.Store = New(noStore{t: t}, Options{
+					Now:        func() time.Time { return c.now },
+					Members:    func() (int, int) { return heir.n, heir.rank },
+					LocalBytes: 1 << 20,
+				})
+				heir.n = 5 // as its predecessor knew
+				if err := heir.TakeOver(file); err != nil {
+					t.Fatal(err)
+				}
+				if left, _ := filepath.Glob(file + "*"); len(left) > 0 {
+					t.Errorf("%q are left", left)
+				}
+				was.gone, c.all[at] = true, heir
+				c.rank()
+				c.now = c.now.Add(time.Second)
+			}
+			askAll()
+			if int64(admitted) != l.Events {
+				t.Errorf("%s, used before %t: %d admitted in all", l, usedBefore, admitted)
+			}
+		}
+	}
+}
+
+// Who has joined does not know what was used before. After a reset that does not matter.
+func TestResetAfterJoining(t *testing.T) {
+	c := newCrowd(t, 1)
+	c.now = c.now.Add(10 * time.Minute)
+	c.join(1)
+	c.now = c.now.Add(time.Second)
+	l, joined := limitOf(tidegate.Spec{Name: "api", Algorithm: tidegate.TokenBucket, Events: 60, Period: time.Minute}), c.all[1]
+	if d := c.decide(joined, l, 1, 0); d.OK {
+		t.Errorf("%+v: used up by those who were there before, it should refuse", d)
+	}
+	if err := joined.Reset(t.Context(), []tidegate.Check{{Key: "k", Limit: l}}); err != nil {
+		t.Fatal(err)
+	}
+	if d := c.decide(joined, l, 1, 0); !d.OK || d.Remaining != 29 {
+		t.Errorf("%+v after a reset, want one of its 30 to be used", d)
+	}
+}

@@ -1,6 +1,7 @@
 package split
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,16 +13,29 @@ import (
 // HandOver writes what is counted to a file for a successor of this process. Without that,
 // a restart would refill everybody.
 func (s *Store) HandOver(file string) error {
-	if err := s.local.Snapshot(file); err != nil {
+	err := s.local.Snapshot(file)
+	var text []byte
+	if err == nil {
+		text, err = json.Marshal(s.history.handed(s.now()))
+	}
+	if err == nil {
+		err = os.WriteFile(file+ofMembers, text, 0o600)
+	}
+	if err != nil {
 		return fmt.Errorf("hand over what is counted of shares: %w", err)
 	}
 	return nil
 }
 
+// ofMembers is the suffix of a file beside that of HandOver: how many instances there were and when, by which
+// windows that have begun are divided.
+const ofMembers = ".members"
+
 // TakeOver reads the file of a predecessor, if it exists, and removes it. Call it before the
 // first request. Predecessors without shares write no file.
 func (s *Store) TakeOver(file string) error {
 	defer os.Remove(file)
+	defer os.Remove(file + ofMembers)
 	local, err := memory.Restore(file, memory.Config{MaxBytes: s.o.LocalBytes, Now: s.o.Now})
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -31,6 +45,17 @@ func (s *Store) TakeOver(file string) error {
 	}
 	s.local = local
 	s.history.heir.Store(true)
+	var h handedHistory
+	text, err := os.ReadFile(file + ofMembers)
+	if err == nil {
+		err = json.Unmarshal(text, &h)
+	}
+	switch {
+	case err == nil:
+		s.history.takeOver(h, s.now())
+	case !errors.Is(err, fs.ErrNotExist): // else it is of an earlier version
+		return fmt.Errorf("take over how shares were divided: %w", err)
+	}
 	s.Look()
 	return nil
 }

@@ -87,3 +87,50 @@ func (h *history) at(t int64) members {
 func (c *change) is(m members, known bool) bool {
 	return c != nil && c.members == m && c.known == known
 }
+
+// handedHistory is a history as it is handed over, by the wall clock: the only one that a successor shares.
+type handedHistory struct {
+	Changes []handedChange
+	Joined  int64 `json:",omitempty"`
+}
+
+type handedChange struct {
+	At, Members, Rank, Before int64
+	Known                     bool
+}
+
+// handed returns h as it is handed over.
+func (h *history) handed(now moment) (to handedHistory) {
+	if joined := h.joined.Load(); joined != 0 {
+		to.Joined = joined + now.wall - now.steady
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i := range h.all {
+		c := &h.all[i]
+		to.Changes = append(to.Changes, handedChange{c.at + now.wall - now.steady, c.n, c.rank, c.before, c.known})
+	}
+	return to
+}
+
+// takeOver makes h the history of a predecessor.
+func (h *history) takeOver(from handedHistory, now moment) {
+	var all []change
+	for _, c := range from.Changes[max(0, len(from.Changes)-maxChanges):] {
+		if c.Members < 1 || c.Members > share.MaxInstances || c.Rank < 0 || c.Rank >= c.Members || c.Before < 0 || c.Before > share.MaxInstances {
+			continue // it was not written by HandOver
+		}
+		all = append(all, change{at: c.At - now.wall + now.steady, members: members{c.Members, c.Rank}, known: c.Known, before: c.Before})
+	}
+	if len(all) == 0 {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.all = all
+	last := all[len(all)-1] // a copy: note moves the elements of h.all
+	h.last.Store(&last)
+	if from.Joined != 0 {
+		h.joined.Store(from.Joined - now.wall + now.steady)
+	}
+}

@@ -2,6 +2,7 @@ package split
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"tidegate.dev/tidegate"
@@ -33,6 +34,9 @@ func (s *Store) seed(c *tidegate.Check, unit, room int64, last *change, now mome
 	}
 	s.seeding.Lock()
 	defer s.seeding.Unlock()
+	if at, ok := s.resets[counterOf(c)]; ok && at >= since {
+		return
+	}
 	one := []tidegate.Check{{Key: c.Key, Limit: c.Limit}}
 	d, err := s.local.Take(context.Background(), one, 1)
 	if err != nil {
@@ -43,6 +47,29 @@ func (s *Store) seed(c *tidegate.Check, unit, room int64, last *change, now mome
 		_ = s.local.Adjust(context.Background(), tidegate.Receipt{}, one) // it has just answered
 	}
 }
+
+// counter names a counter of a limit.
+type counter struct{ identity, key string }
+
+func counterOf(c *tidegate.Check) counter { return counter{c.Limit.Identity(), c.Key} }
+
+// noteResets notes that counters were reset: what others may have used before that does not count any more.
+func (s *Store) noteResets(checks []tidegate.Check) {
+	s.seeding.Lock()
+	defer s.seeding.Unlock()
+	now := s.now().steady
+	for i := range checks {
+		id := counterOf(&checks[i])
+		id.key = strings.Clone(id.key) // it may lie in memory of the request
+		if s.resets == nil || len(s.resets) >= maxResets {
+			s.resets = make(map[counter]int64)
+		}
+		s.resets[id] = now
+	}
+}
+
+// maxResets bounds how many resets are remembered.
+const maxResets = 1 << 12
 
 // quickRefill bounds the refill time of buckets whose keys start used up at an instance that has
 // joined. Slower buckets would refuse their keys for long after every restart.

@@ -54,7 +54,8 @@ type Store struct {
 	offset    uint64 // random: used in place of an unknown rank
 	receipts  share.Receipts
 	history   history
-	seeding   sync.Mutex // serializes seed
+	seeding   sync.Mutex        // serializes seed
+	resets    map[counter]int64 // under seeding: when counters were last reset, by the steady clock
 	sizes     share.Sizes
 	estimates chain.Estimates[estimate]
 	parts     sync.Pool // of *part
