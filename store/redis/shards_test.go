@@ -448,3 +448,30 @@ func TestShardsWithTLS(t *testing.T) {
 		t.Errorf("%d of %d keys are on the shard that is not trusted", failed, users)
 	}
 }
+
+// What a log counts of copies that another limit refuses does not depend on where the limits live.
+func TestLogCountsRefusedCopiesOnShards(t *testing.T) {
+	t.Parallel()
+	_, shards := someShards(t, "a", "b", "c")
+	s := openTest(t, Config{Shards: shards})
+	log := tidegate.MustLimit(tidegate.Spec{Name: "log", Scope: "user", Events: 20, Period: time.Hour, Algorithm: tidegate.SlidingLog, CountRejected: true})
+	for _, scope := range []string{"ip", "everyone"} { // asked before the log, and after it
+		other := tidegate.MustLimit(tidegate.Spec{Name: "other", Scope: scope, Events: 2, Period: time.Hour, Algorithm: tidegate.FixedWindow})
+		for i := range 10 {
+			key := fmt.Sprint(scope, i)
+			checks := []tidegate.Check{{Key: key, Limit: log, Cost: 1}, {Key: "of " + key, Limit: other, Cost: 1}}
+			if d := mustTake(t, s, 5, checks...); d.Granted != 2 {
+				t.Errorf("%+v", d)
+			}
+			if d := mustTake(t, s, 1, tidegate.Check{Key: key, Limit: log}); d.Remaining != 15 {
+				t.Errorf("beside %s: %d counted of 2 granted and 3 refused", other, 20-d.Remaining)
+			}
+			if d := mustTake(t, s, 5, checks...); d.OK {
+				t.Errorf("%+v", d)
+			}
+			if d := mustTake(t, s, 1, tidegate.Check{Key: key, Limit: log}); d.Remaining != 10 {
+				t.Errorf("beside %s: %d counted of 2 granted and 8 refused", other, 20-d.Remaining)
+			}
+		}
+	}
+}

@@ -22,6 +22,7 @@ type subject struct {
 	of      *subject  // of such a copy: the subject for the present owner
 	pending []*pendingCheck
 	width   width
+	asked   int64 // how many copies it was asked for
 	grant   grant
 	err     error
 }
@@ -88,6 +89,7 @@ func (s *Store) decideApart(ctx context.Context, pending []*pendingCheck, subjec
 			next.rec = o.rec
 		}
 		asked++
+		sub.asked = copies
 		sub.grant, sub.err = s.askSubject(ctx, sub, next)
 		if sub.former != nil && sub.err != nil {
 			continue // its present owner decides alone
@@ -99,6 +101,9 @@ func (s *Store) decideApart(ctx context.Context, pending []*pendingCheck, subjec
 	}
 	if err == nil && copies == 0 {
 		err = s.askRefused(ctx, subjects[asked:], o.copies)
+	}
+	if err == nil {
+		s.countRefused(ctx, subjects[:asked], o.copies)
 	}
 	s.returnUnused(ctx, subjects[:asked], copies)
 	if err != nil {
@@ -144,6 +149,28 @@ func chargedAt(r tidegate.Receipt, tags ...string) int64 {
 // apartFrom is the key in Apart.At under which the original Receipt.At is kept, so that
 // chargedAt can tell by how much it was moved. No tag is empty.
 const apartFrom = ""
+
+// countRefused tells subjects that count rejected requests of the copies that they were not asked for, because
+// another one had refused them. If it fails, these are not counted: the request was answered.
+func (s *Store) countRefused(ctx context.Context, subjects []*subject, copies int64) {
+	var all sync.WaitGroup
+	for _, sub := range subjects {
+		if sub.former != nil || sub.asked >= copies || !slices.ContainsFunc(sub.pending, (*pendingCheck).countsRejected) {
+			continue
+		}
+		again := make([]*pendingCheck, len(sub.pending)) // their answers are those for the copies that were asked for
+		for i, p := range sub.pending {
+			one := *p
+			again[i] = &one
+		}
+		all.Go(func() { _, _ = s.ask(ctx, again, takeParams{copies: copies - sub.asked, refused: true}) })
+	}
+	all.Wait()
+}
+
+func (p *pendingCheck) countsRejected() bool {
+	return p.lim.kind == logs && p.lim.limit.CountRejected && !p.advisory
+}
 
 // askRefused asks the owners of the remaining subjects, at the same time, about a request that
 // was already refused: the decision also reports their limits, which may count rejected
@@ -249,7 +276,7 @@ func (s *Store) tryReturn(ctx context.Context, changes []change) (again bool) {
 // and updates p.answer to what is left after them.
 func (p *pendingCheck) surplus(kept int64) []change {
 	extra := p.answer.got - kept
-	if extra <= 0 || p.cost == 0 || kept == 0 && p.lim.kind == logs && p.lim.limit.CountRejected {
+	if extra <= 0 || p.cost == 0 || p.lim.kind == logs && p.lim.limit.CountRejected { // such a log counts what others refuse
 		return nil
 	}
 	back := change{lim: p.lim, key: p.key, act: giveBack, n: extra * p.cost, at: p.at}
