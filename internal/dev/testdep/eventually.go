@@ -14,10 +14,10 @@ func Eventually(t testing.TB, what string, ok func() bool) {
 	}
 }
 
-// Await polls until ok holds, for as long as patience lasts, and reports whether it did: for tests that say what is so
-// instead, or in which something else would make ok hold after a minute, such as a limit of the program.
-func Await(patience time.Duration, ok func() bool) bool {
-	nap, end := time.Millisecond, time.Now().Add(patience)
+// Await polls until ok holds, but for no longer than atMost, and reports whether it did. It is for tests that say
+// what is so instead, or in which something else, such as a limit of the program, would make ok hold after a minute.
+func Await(atMost time.Duration, ok func() bool) bool {
+	nap, end := time.Millisecond, time.Now().Add(atMost)
 	for !ok() {
 		if time.Now().After(end) {
 			return false
