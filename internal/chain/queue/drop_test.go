@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"math/rand/v2"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -223,19 +224,22 @@ func TestWhoGetsAPlaceIsToldWhatIsOver(t *testing.T) {
 			Key: "k", Limit: tidegate.MustLimit(tidegate.Spec{Name: "shadow", Events: 2, Period: time.Hour, Algorithm: tidegate.FixedWindow}),
 			Cost: 1, Advisory: true,
 		}
-		var ok, over [4]bool
+		var (
+			all      sync.WaitGroup
+			ok, over [4]bool
+		)
 		for i := range ok {
-			go func() {
+			all.Go(func() {
 				checks := []tidegate.Check{check, shadow}
 				d, err := s.Take(t.Context(), checks, 1)
 				if err != nil {
 					t.Error(err)
 				}
 				ok[i], over[i] = d.OK, d.OK && checks[1].Over
-			}()
+			})
 			synctest.Wait()
 		}
-		time.Sleep(time.Minute)
+		all.Wait()
 		if ok != [4]bool{true, false, true, true} || over != [4]bool{false, false, true, true} {
 			t.Errorf("admitted %t, over %t; want the shadow to be over for the last two, of which one has the place of the second", ok, over)
 		}
