@@ -47,10 +47,11 @@ type clientStream struct {
 	sent      []any // messages to send again
 	size      int   // of these
 	closed    bool  // after CloseSend
-	committed bool
-	failed    error // that the next RecvMsg returns
+	committed bool  // the current attempt can no longer be repeated
+	failed    error // the next RecvMsg returns it
 }
 
+// attempt returns the current attempt, and the error that the next RecvMsg returns, if there is one.
 func (s *clientStream) attempt() (current grpc.ClientStream, failed error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -84,9 +85,9 @@ func (s *clientStream) Header() (metadata.MD, error) {
 	}
 }
 
-// replaced reports whether there is another attempt after ended, which has ended without headers.
-// If another goroutine is in RecvMsg, that one makes the attempt; replaced waits for it, since it
-// may then stay in RecvMsg for long.
+// replaced makes another attempt if one is allowed after ended, which has ended without headers, and
+// reports whether there is one. If another goroutine is in RecvMsg, that one makes the attempt, and
+// replaced waits only for the attempt, since RecvMsg itself may then take long.
 func (s *clientStream) replaced(ended grpc.ClientStream) bool {
 	s.mu.Lock()
 	current, over := s.current, s.over
@@ -176,8 +177,8 @@ func (s *clientStream) RecvMsg(m any) error {
 	}
 }
 
-// retryEnded finds out why an attempt has ended without headers, and reports whether there is
-// another one. The caller holds receive.
+// retryEnded finds out why an attempt has ended without headers, makes another one if that is allowed,
+// and reports whether there is one. The caller holds receive.
 func (s *clientStream) retryEnded(ended grpc.ClientStream) bool {
 	current, failed := s.attempt()
 	if current != ended {
@@ -198,8 +199,8 @@ func (s *clientStream) retryEnded(ended grpc.ClientStream) bool {
 	return err == nil
 }
 
-// retry replaces an attempt that ended with refused, once it may be repeated. Otherwise it returns
-// the error for the caller.
+// retry waits until an attempt that ended with refused may be repeated, and replaces it by another
+// one. If it may not be repeated, retry returns the error for the caller. It holds mu while it waits.
 func (s *clientStream) retry(ended grpc.ClientStream, refused error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -31,7 +31,8 @@ type refusal struct {
 	after   time.Duration // when the same would pass; 0 if never, or nobody knows
 }
 
-// refuse returns the refusal of a call that no handler has seen, so that clients may retry it.
+// refuse returns the refusal of a call that no handler has seen. Clients may retry such a call: the
+// trailer says when. If the context of the call has ended, the refusal says that and nothing else.
 func (s *Server) refuse(ctx context.Context, d *tidegate.Decision) *refusal {
 	if d.Err != nil && ctx.Err() != nil {
 		return ended(ctx)
@@ -46,7 +47,8 @@ func (s *Server) refuse(ctx context.Context, d *tidegate.Decision) *refusal {
 	return r
 }
 
-// explain returns the status of a refusal.
+// explain returns the status of a refusal, as an error: its code, what is told to people, and the same
+// for programs.
 func explain(told httplimit.Refusal) error {
 	detail := strings.ToValidUTF8(told.Detail, "\uFFFD")
 	plain := status.New(codes.Code(told.GRPCCode), detail)
@@ -66,7 +68,8 @@ func explain(told httplimit.Refusal) error {
 	return full.Err()
 }
 
-// describe returns what a client is told about the limit of an admitted call.
+// describe returns the metadata that tells a client about the limit of an admitted call; nil if
+// there was none.
 func (s *Server) describe(d *tidegate.Decision) metadata.MD {
 	if d.Limit == nil {
 		return nil
@@ -76,7 +79,7 @@ func (s *Server) describe(d *tidegate.Decision) metadata.MD {
 	return toMetadata(h)
 }
 
-// toMetadata makes metadata of headers: their names are in lower case.
+// toMetadata renames the headers in h to lower case, and returns h as metadata.
 func toMetadata(h http.Header) metadata.MD {
 	rename(h, strings.ToLower)
 	return metadata.MD(h)

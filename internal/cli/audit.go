@@ -98,6 +98,7 @@ func (o *auditOptions) print(env *Env, page *admin.AuditPage) {
 	}
 }
 
+// resultText returns the result of an entry, in red unless it is done.
 func resultText(env *Env, e *auditlog.Entry) string {
 	if e.Result == admin.Done {
 		return e.Result
@@ -105,8 +106,8 @@ func resultText(env *Env, e *auditlog.Entry) string {
 	return env.paint(red, orDash(e.Result))
 }
 
-// whatText returns user=42 rule=api …, and the error if there is one. The ID of a measure and where
-// it is in force are only in --json.
+// whatText returns what an entry is about, such as "user=42 rule=api", and the error if there is one. It
+// leaves out the ID of a measure and where it is in force, which --json prints.
 func whatText(e *auditlog.Entry) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(e.What)) {

@@ -15,18 +15,18 @@ const (
 )
 
 // record notes whether a search has found anything.
-func (p *backoff) record(found bool, now int64) {
+func (b *backoff) record(found bool, now int64) {
 	if found {
-		*p = backoff{}
+		*b = backoff{}
 		return
 	}
-	p.length = min(max(minBackoff, 4*p.length), maxBackoff)
-	p.until = now + p.length
+	b.length = min(max(minBackoff, 4*b.length), maxBackoff)
+	b.until = now + b.length
 }
 
 // active reports whether it is too early for another search. A clock that is set back does not
 // make the backoff longer.
-func (p *backoff) active(now int64) bool {
-	wait := p.until - now
-	return wait > 0 && wait <= p.length
+func (b *backoff) active(now int64) bool {
+	wait := b.until - now
+	return wait > 0 && wait <= b.length
 }

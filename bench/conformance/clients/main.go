@@ -1,6 +1,6 @@
 // Command clients has Redis clients of npm, node-redis and ioredis, talk to Tidegate's Redis
 // protocol with their defaults, in both versions of the protocol. Their versions are in
-// package.json. go-redis is a test of this package.
+// package.json. A test of this package does the same with go-redis.
 package main
 
 import (
@@ -73,7 +73,7 @@ func command(ctx context.Context, dir string, out io.Writer, name string, args .
 	return nil
 }
 
-// serve starts a server with two users.
+// serve starts a server with two users, and returns its address and what stops it.
 func serve() (addr string, stop func(), err error) {
 	set, err := rules.Parse("rules.yaml", []byte(ruleFile), rules.Config{})
 	if err != nil {

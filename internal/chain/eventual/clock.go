@@ -18,7 +18,7 @@ type clock struct {
 	// The fields below are only used by exchanges, of which there is one at a time.
 	known  bool
 	within time.Duration // the most by which ahead may be wrong
-	at     time.Time     // when the comparison was made that ahead is from
+	at     time.Time     // when ahead was measured
 	asked  time.Time     // when the clocks were last compared
 }
 
@@ -29,6 +29,8 @@ const (
 	compareLasts = time.Minute
 )
 
+// own returns the time by the clock of this instance. It counts from start by the monotonic clock, so
+// it does not notice when somebody sets the clock.
 func (c *clock) own() time.Time {
 	if c.raw != nil {
 		return c.raw()
@@ -36,6 +38,7 @@ func (c *clock) own() time.Time {
 	return c.start.Add(time.Since(c.start)).Round(0)
 }
 
+// now returns the estimated time by the clock of the shared store.
 func (c *clock) now() time.Time { return c.own().Add(time.Duration(c.ahead.Load())) }
 
 // due reports whether the clocks should be compared.

@@ -6,8 +6,9 @@ import (
 	"tidegate.dev/tidegate"
 )
 
-// takeQuick decides the most common request without reading the clock: one check of a bucket whose
-// share has room, while the members have not changed. For any other request it is not ok.
+// takeQuick decides the most common request without reading the clock of this layer: one check of a
+// bucket, at a cost that fits one share of it, while the members have not changed. For any other
+// request ok is false, and nothing is decided.
 func (s *Store) takeQuick(ctx context.Context, checks []tidegate.Check, copies int) (d tidegate.Decision, ok bool, err error) {
 	if len(checks) != 1 || copies != 1 {
 		return d, false, nil

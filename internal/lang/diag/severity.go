@@ -2,7 +2,7 @@ package diag
 
 import "fmt"
 
-// String returns the word that operators read, and that JSON has.
+// String returns "error" or "warning".
 func (s Severity) String() string {
 	if s == Warning {
 		return "warning"
@@ -10,10 +10,10 @@ func (s Severity) String() string {
 	return "error"
 }
 
-// MarshalText makes JSON say "error" or "warning".
+// MarshalText returns what String returns, so that JSON has the same word.
 func (s Severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// UnmarshalText is the inverse, for commands that show what a server has found.
+// UnmarshalText reads what MarshalText wrote, for commands that show what a server has found.
 func (s *Severity) UnmarshalText(text []byte) error {
 	switch string(text) {
 	case "error":
