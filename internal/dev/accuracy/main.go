@@ -67,8 +67,8 @@ func writePlots(dir string, results []result) error {
 		"accuracy-most.svg":     plotMost(contestants(), results),
 		"accuracy-wrong.svg":    plotWrong(contestants(), results),
 		"accuracy-admitted.svg": plotAdmitted(contestants(), results),
-		"accuracy-boundary.svg": plotTimeline(boundarySiege),
-		"accuracy-hammer.svg":   plotTimeline(hammerSiege),
+		"accuracy-boundary.svg": plotTimeline(boundaryAttack),
+		"accuracy-hammer.svg":   plotTimeline(hammerAttack),
 	}
 	for name, plot := range plots {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(plot), 0o644); err != nil {

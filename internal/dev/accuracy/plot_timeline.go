@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// frame is where a panel lies and what its axes show.
+// frame is where a panel lies and which values its axes show.
 type frame struct {
 	left, top, width, height float64
 	from, to                 float64 // seconds
@@ -17,25 +17,25 @@ func (f frame) y(count float64) float64  { return f.top + f.height*(1-count/f.mo
 
 // plotTimeline draws a panel per algorithm, so that lines at the same height
 // do not hide one another.
-func plotTimeline(sg siege) string {
+func plotTimeline(a attack) string {
 	shown := []string{"fixed", "token", "sliding", "sub 60", "ceiling 60", "log"}
 	byShort := make(map[string]contestant)
 	for _, c := range contestants() {
 		byShort[c.short] = c
 	}
 	const columns, width, height = 3, 300.0, 148.0
-	s := newSVG(1060, 542, sg.title, sg.how, sg.about)
+	s := newSVG(1060, 542, a.title, a.how, a.about)
 	x := s.key(62, 82, calm, "within the limit")
 	s.key(x, 82, tooMuch, "above it")
 	for i, short := range shown {
 		c := byShort[short]
 		f := frame{
 			left: 62 + float64(i%columns)*(width+34), top: 130 + float64(i/columns)*(height+70),
-			width: width, height: height, from: siegeFrom, to: siegeEnd, most: 210,
+			width: width, height: height, from: attackFrom, to: attackEnd, most: 210,
 		}
 		s.text(f.left, f.top-10, c.name, style{size: 13, bold: true})
 		s.axes(f, i%columns == 0)
-		points, most := sg.timeline(c)
+		points, most := a.timeline(c)
 		s.area(f, points)
 		s.text(f.left+f.width, f.top-10, fmt.Sprintf("at most %d", most), style{fill: muted, anchor: "end"})
 	}
@@ -44,6 +44,7 @@ func plotTimeline(sg siege) string {
 	return s.done()
 }
 
+// axes draws the axes and the grid of a panel; numbers says whether the vertical axis is labelled.
 func (s *svg) axes(f frame, numbers bool) {
 	for _, count := range []float64{0, 50, 100, 150, 200} {
 		s.line(f.left, f.y(count), f.left+f.width, f.y(count), rule, "")
@@ -56,19 +57,19 @@ func (s *svg) axes(f frame, numbers bool) {
 		s.line(f.x(second), f.y(0), f.x(second), f.y(0)+4, muted, "")
 		s.text(f.x(second), f.y(0)+17, label, style{size: 11, fill: muted, anchor: "middle"})
 	}
-	s.line(f.x(siegeTurn), f.y(0), f.x(siegeTurn), f.y(f.most), muted, "3 3")
+	s.line(f.x(attackTurn), f.y(0), f.x(attackTurn), f.y(f.most), muted, "3 3")
 }
 
-// area fills what was admitted, in another colour above the limit.
+// area draws what was admitted as a filled area, in another colour above the limit.
 func (s *svg) area(f frame, points []point) {
-	s.path(f.closed(points, 0, events), calm, "none")
-	s.path(f.closed(points, events, 1e9), tooMuch, "none")
-	s.path(f.steps(points, 0, 1e9), "none", ink)
+	s.path(f.areaPath(points, 0, events), calm, "none")
+	s.path(f.areaPath(points, events, 1e9), tooMuch, "none")
+	s.path(f.stepPath(points, 0, 1e9), "none", ink)
 	s.line(f.left, f.y(events), f.left+f.width, f.y(events), calmLine, "")
 }
 
-// steps returns the path of the counts, held between low and high.
-func (f frame) steps(points []point, low, high float64) string {
+// stepPath returns the SVG path of the counts as steps, clamped to between low and high.
+func (f frame) stepPath(points []point, low, high float64) string {
 	var b strings.Builder
 	last := -1.0
 	for i, p := range points {
@@ -88,7 +89,7 @@ func (f frame) steps(points []point, low, high float64) string {
 	return b.String()
 }
 
-// closed returns the area between low and the counts, up to high.
-func (f frame) closed(points []point, low, high float64) string {
-	return fmt.Sprintf("%sV%.5gH%.5gZ", f.steps(points, low, high), f.y(low), f.x(points[0].second))
+// areaPath returns the SVG path around the area between low and the counts, up to high.
+func (f frame) areaPath(points []point, low, high float64) string {
+	return fmt.Sprintf("%sV%.5gH%.5gZ", f.stepPath(points, low, high), f.y(low), f.x(points[0].second))
 }
