@@ -32,21 +32,21 @@ func (s *server) openHistory() {
 	if len(s.config.Rules) == 0 {
 		return
 	}
-	keeper := s.sharedHistory()
-	if keeper == nil {
+	storage := s.sharedHistory()
+	if storage == nil {
 		name := ""
 		if kept := s.kept(); kept != "" {
 			name = kept + ofHistory
 		}
 		s.past.file = history.NewFile(name)
-		keeper = s.past.file
+		storage = s.past.file
 	}
-	s.past.log, s.past.History = s.log, history.New(keeper, s.log)
+	s.past.log, s.past.History = s.log, history.New(storage, s.log)
 	s.past.Pause()
 }
 
-// sharedHistory returns the keeper of the fleet's history; nil if there is none.
-func (s *server) sharedHistory() history.Keeper {
+// sharedHistory returns the Storage of the fleet's history; nil if there is none.
+func (s *server) sharedHistory() history.Storage {
 	if s.shared == nil {
 		return nil
 	}

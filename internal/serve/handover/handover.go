@@ -40,9 +40,9 @@ const (
 
 // The messages between the two processes, one per line.
 const (
-	wordPrepared = "prepared"
-	wordYours    = "yours" // followed by the quoted name of the file with the counters
-	wordServing  = "serving"
+	messagePrepared = "prepared"
+	messageYours    = "yours" // followed by the quoted name of the file with the counters
+	messageServing  = "serving"
 )
 
 const (

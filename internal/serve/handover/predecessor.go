@@ -24,7 +24,7 @@ func (h *Heir) Await(ctx context.Context) (snapshot string, err error) {
 	if p == nil {
 		return "", nil
 	}
-	if err := say(p.to, wordPrepared); err != nil {
+	if err := say(p.to, messagePrepared); err != nil {
 		return "", nil // the predecessor is gone: the sockets are ours
 	}
 	defer context.AfterFunc(ctx, func() { _ = p.from.SetReadDeadline(time.Now()) })()
@@ -34,7 +34,7 @@ func (h *Heir) Await(ctx context.Context) (snapshot string, err error) {
 		return "", ctx.Err()
 	case err != nil:
 		return "", nil
-	case word != wordYours:
+	case word != messageYours:
 		return "", fmt.Errorf("the process that started this one to replace it said %q, which this version does not understand", word)
 	}
 	return strconv.Unquote(rest)
@@ -43,7 +43,7 @@ func (h *Heir) Await(ctx context.Context) (snapshot string, err error) {
 // serving tells the predecessor that it can end.
 func (h *Heir) serving() {
 	if p := h.predecessor; p != nil {
-		_ = say(p.to, wordServing) // if it is gone, it need not know
+		_ = say(p.to, messageServing) // if it is gone, it need not know
 		p.from.Close()
 		p.to.Close()
 		h.predecessor = nil

@@ -124,7 +124,7 @@ func (s *successor) why() error {
 
 // yours hands the sockets over, with the file of the counters.
 func (s *successor) yours(snapshot string) error {
-	return say(s.to, wordYours, strconv.Quote(snapshot))
+	return say(s.to, messageYours, strconv.Quote(snapshot))
 }
 
 // kill ends a successor that is not going to take over.

@@ -47,7 +47,7 @@ func (p *process) replace(ctx context.Context) (*successor, <-chan struct{}, err
 	if err != nil {
 		return nil, nil, err
 	}
-	err = s.await(ctx, wordPrepared, p.stepTimeout)
+	err = s.await(ctx, messagePrepared, p.stepTimeout)
 	var again []*opened
 	if err == nil {
 		again, err = p.spare()
@@ -114,7 +114,7 @@ func (p *process) give(ctx context.Context, s *successor, file string) error {
 	if err := s.yours(file); err != nil {
 		return s.why()
 	}
-	return s.await(ctx, wordServing, p.stepTimeout)
+	return s.await(ctx, messageServing, p.stepTimeout)
 }
 
 // place returns the file to hand over in; "" if there is nothing to hand over. Without Options.File

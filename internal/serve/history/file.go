@@ -17,20 +17,20 @@ import (
 // maxFile is the maximum length of the file.
 const maxFile = 64 << 20
 
-// File is a [Keeper] in a file or, if the name is "", in memory.
+// File is a [Storage] in a file or, if the name is "", in memory.
 type File struct {
 	name string
 	mu   sync.Mutex
 	kept // under mu; empty for a history in a file, which is read whenever it is needed
 }
 
-// NewFile returns a keeper in the file called name, which need not exist.
+// NewFile returns a Storage in the file called name, which need not exist.
 func NewFile(name string) *File { return &File{name: name} }
 
 // OnDisk reports whether the history survives the process.
 func (f *File) OnDisk() bool { return f.name != "" }
 
-// Put implements [Keeper].
+// Put implements [Storage].
 func (f *File) Put(_ context.Context, b *source.Bundle) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -47,7 +47,7 @@ func (f *File) Put(_ context.Context, b *source.Bundle) error {
 	return f.writeLocked(k)
 }
 
-// History implements [Keeper].
+// History implements [Storage].
 func (f *File) History(context.Context) ([]source.Edition, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -62,7 +62,7 @@ func (f *File) History(context.Context) ([]source.Edition, error) {
 	return all, nil
 }
 
-// Get implements [Keeper].
+// Get implements [Storage].
 func (f *File) Get(_ context.Context, hash string) (*source.Bundle, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -19,9 +19,9 @@ import (
 	"tidegate.dev/tidegate/rules/source"
 )
 
-// Keeper stores the sets. Only one goroutine at a time calls Put; the others may be called at any
+// Storage stores the sets. Only one goroutine at a time calls Put; the others may be called at any
 // time.
-type Keeper interface {
+type Storage interface {
 	// Put makes b the newest set, unless the newest has the same hash.
 	Put(ctx context.Context, b *source.Bundle) error
 	// History returns the stored sets, newest first. At is when a set came into force.
@@ -31,32 +31,32 @@ type Keeper interface {
 	Get(ctx context.Context, hash string) (*source.Bundle, error)
 }
 
-// Pauses between attempts to pass a set to a keeper that cannot be reached.
+// Pauses between attempts to pass a set to a Storage that cannot be reached.
 const (
 	firstPause = 200 * time.Millisecond
 	lastPause  = 10 * time.Second
 	putTimeout = 30 * time.Second
-	// closeTimeout is how long Close may wait for the keeper.
+	// closeTimeout is how long Close may wait for the Storage.
 	closeTimeout = time.Second
 )
 
-// History passes sets to a keeper in the background. Use [New].
+// History passes sets to a Storage in the background. Use [New].
 type History struct {
-	keeper Keeper
-	log    *slog.Logger
-	wake   chan struct{} // has an element when there is something to put
-	stop   context.CancelFunc
-	done   chan struct{}
+	storage Storage
+	log     *slog.Logger
+	wake    chan struct{} // has an element when there is something to put
+	stop    context.CancelFunc
+	done    chan struct{}
 
 	mu      sync.Mutex
 	pending []*source.Bundle // not passed on yet, newest last
 	paused  bool             // a successor writes now
 }
 
-// New returns a history that is stored by keeper.
-func New(keeper Keeper, log *slog.Logger) *History {
+// New returns a history that is stored by storage.
+func New(storage Storage, log *slog.Logger) *History {
 	ctx, stop := context.WithCancel(context.Background())
-	h := &History{keeper: keeper, log: log, wake: make(chan struct{}, 1), stop: stop, done: make(chan struct{})}
+	h := &History{storage: storage, log: log, wake: make(chan struct{}, 1), stop: stop, done: make(chan struct{})}
 	go h.run(ctx)
 	return h
 }
@@ -79,7 +79,7 @@ func (h *History) nudge() {
 	}
 }
 
-// run passes pending sets to the keeper, in order, until it is stopped.
+// run passes pending sets to the Storage, in order, until it is stopped.
 func (h *History) run(ctx context.Context) {
 	defer close(h.done)
 	pause, told := firstPause, false
@@ -110,7 +110,7 @@ func (h *History) run(ctx context.Context) {
 	}
 }
 
-// put passes all pending sets to the keeper, oldest first.
+// put passes all pending sets to the Storage, oldest first.
 func (h *History) put(ctx context.Context) error {
 	for {
 		h.mu.Lock()
@@ -121,7 +121,7 @@ func (h *History) put(ctx context.Context) error {
 		b := h.pending[0]
 		h.mu.Unlock()
 		limited, cancel := context.WithTimeout(ctx, putTimeout)
-		err := h.keeper.Put(limited, b)
+		err := h.storage.Put(limited, b)
 		cancel()
 		if err != nil {
 			return err
@@ -135,7 +135,7 @@ func (h *History) put(ctx context.Context) error {
 }
 
 // History returns the sets that were in force, newest first. With an error, it returns only those
-// that the keeper has not got yet.
+// that the Storage has not got yet.
 func (h *History) History(ctx context.Context) ([]source.Edition, error) {
 	h.mu.Lock()
 	var all []source.Edition
@@ -143,7 +143,7 @@ func (h *History) History(ctx context.Context) ([]source.Edition, error) {
 		all = append(all, b.Edition)
 	}
 	h.mu.Unlock()
-	kept, err := h.keeper.History(ctx)
+	kept, err := h.storage.History(ctx)
 	all = append(all, kept...)
 	all = slices.CompactFunc(all, func(a, b source.Edition) bool { return a.Hash == b.Hash }) // one was passed on meanwhile
 	return all[:min(len(all), source.Kept)], err
@@ -157,7 +157,7 @@ func (h *History) Get(ctx context.Context, hash string) (*source.Bundle, error) 
 	if b != nil {
 		return b, nil
 	}
-	return h.keeper.Get(ctx, hash)
+	return h.storage.Get(ctx, hash)
 }
 
 // find returns the newest of the sets whose hash has that prefix, or nil.

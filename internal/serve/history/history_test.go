@@ -37,7 +37,7 @@ func setNo(n int) *source.Bundle {
 	return b
 }
 
-func put(t *testing.T, s Keeper, sets ...*source.Bundle) {
+func put(t *testing.T, s Storage, sets ...*source.Bundle) {
 	t.Helper()
 	for _, b := range sets {
 		if err := s.Put(t.Context(), b); err != nil {
@@ -46,7 +46,7 @@ func put(t *testing.T, s Keeper, sets ...*source.Bundle) {
 	}
 }
 
-func hashes(t *testing.T, s Keeper) (all []string) {
+func hashes(t *testing.T, s Storage) (all []string) {
 	t.Helper()
 	list, err := s.History(t.Context())
 	if err != nil {
@@ -58,15 +58,15 @@ func hashes(t *testing.T, s Keeper) (all []string) {
 	return all
 }
 
-// eachKeeper runs a test on every keeper.
-func eachKeeper(t *testing.T, f func(t *testing.T, open func() Keeper)) {
+// eachStorage runs a test on every Storage.
+func eachStorage(t *testing.T, f func(t *testing.T, open func() Storage)) {
 	t.Run("memory", func(t *testing.T) {
 		s := NewFile("")
-		f(t, func() Keeper { return s })
+		f(t, func() Storage { return s })
 	})
 	t.Run("file", func(t *testing.T) {
 		name := filepath.Join(t.TempDir(), "counters.history")
-		f(t, func() Keeper { return NewFile(name) })
+		f(t, func() Storage { return NewFile(name) })
 	})
 	t.Run("redis", func(t *testing.T) {
 		store, err := fleet.Open("redis://"+testdep.Redis(t).Addr, fleet.Options{Deadline: time.Minute, JoinLater: true})
@@ -78,14 +78,14 @@ func eachKeeper(t *testing.T, f func(t *testing.T, open func() Keeper)) {
 		if !ok {
 			t.Fatal("there is no shelf")
 		}
-		f(t, func() Keeper { return NewShared(shelf) })
+		f(t, func() Storage { return NewShared(shelf) })
 	})
 }
 
 // What was in force can be had again whole; the last 20 are kept; the newest is not added
 // twice, an older one is.
-func TestKeeper(t *testing.T) {
-	eachKeeper(t, func(t *testing.T, open func() Keeper) {
+func TestStorage(t *testing.T) {
+	eachStorage(t, func(t *testing.T, open func() Storage) {
 		if all := hashes(t, open()); len(all) != 0 {
 			t.Fatalf("a new one has %v", all)
 		}
@@ -193,7 +193,7 @@ func TestFile(t *testing.T) {
 
 // A successor has what its predecessor had.
 func TestHandOver(t *testing.T) {
-	eachKeeper(t, func(t *testing.T, open func() Keeper) {
+	eachStorage(t, func(t *testing.T, open func() Storage) {
 		f, ok := open().(*File)
 		if !ok {
 			return // a successor finds it where it is
@@ -215,7 +215,7 @@ func TestHandOver(t *testing.T) {
 
 // Sets without files are listed, and say why there are none.
 func TestSetWithoutFiles(t *testing.T) {
-	eachKeeper(t, func(t *testing.T, open func() Keeper) {
+	eachStorage(t, func(t *testing.T, open func() Storage) {
 		b := setNo(1)
 		b.Files = nil
 		put(t, open(), b)
@@ -230,7 +230,7 @@ func TestSetWithoutFiles(t *testing.T) {
 
 // Of instances that put the same sets in force at about the same time, one adds each.
 func TestManyInstances(t *testing.T) {
-	eachKeeper(t, func(t *testing.T, open func() Keeper) {
+	eachStorage(t, func(t *testing.T, open func() Storage) {
 		var all sync.WaitGroup
 		for n := 1; n <= 5; n++ {
 			for range 4 {
@@ -250,7 +250,7 @@ func TestManyInstances(t *testing.T) {
 
 // An instance that is late does not add again what others have replaced since.
 func TestLateInstance(t *testing.T) {
-	eachKeeper(t, func(t *testing.T, open func() Keeper) {
+	eachStorage(t, func(t *testing.T, open func() Storage) {
 		s, ok := open().(*Shared)
 		if !ok {
 			return // of one instance alone
@@ -268,7 +268,7 @@ func TestLateInstance(t *testing.T) {
 	})
 }
 
-// flaky is a keeper that cannot always be reached.
+// flaky is a Storage that cannot always be reached.
 type flaky struct {
 	*File
 	down  atomic.Bool
@@ -292,8 +292,8 @@ func (f *flaky) History(ctx context.Context) ([]source.Edition, error) {
 	return f.File.History(ctx)
 }
 
-// What comes in force while the keeper is away is shown, and kept in order when it is back.
-func TestKeeperAway(t *testing.T) {
+// What comes in force while the Storage is away is shown, and kept in order when it is back.
+func TestStorageAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &flaky{File: NewFile("")}
 		h := New(f, quiet)
@@ -336,8 +336,8 @@ func TestKeeperAway(t *testing.T) {
 	})
 }
 
-// A keeper that is away for a moment is not worth a line; one that stays away is worth one.
-func TestKeeperAwayIsToldOnce(t *testing.T) {
+// A Storage that is away for a moment is not worth a line; one that stays away is worth one.
+func TestStorageAwayIsToldOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		f := &flaky{File: NewFile("")}

@@ -15,10 +15,10 @@ import (
 // have names of another form.
 const ShelfName = "in-force"
 
-// Shared is a [Keeper] on a shelf of the store, for all instances of a fleet.
+// Shared is a [Storage] on a shelf of the store, for all instances of a fleet.
 type Shared struct{ shelf chain.Shelf }
 
-// NewShared returns a keeper on a shelf.
+// NewShared returns a Storage on a shelf.
 func NewShared(shelf chain.Shelf) *Shared { return &Shared{shelf} }
 
 // Bounds of the label of a set.
@@ -29,7 +29,7 @@ const (
 	maxAttempts = 10
 )
 
-// Put implements [Keeper]. If several instances put the same set in force, the first adds it.
+// Put implements [Storage]. If several instances put the same set in force, the first adds it.
 func (s *Shared) Put(ctx context.Context, b *source.Bundle) error {
 	text, err := rulepack.Write(b.Files)
 	if err != nil || len(b.Files) == 0 || len(text) > maxContents {
@@ -79,7 +79,7 @@ func has(versions []chain.Version, b *source.Bundle) bool {
 // first returns the first bytes of text.
 func first(text string, most int) string { return text[:min(len(text), most)] }
 
-// History implements [Keeper]. Entries of others under the same name are left out.
+// History implements [Storage]. Entries of others under the same name are left out.
 func (s *Shared) History(ctx context.Context) ([]source.Edition, error) {
 	versions, err := s.shelf.Versions(ctx)
 	if err != nil {
@@ -103,7 +103,7 @@ func editionOf(l *rulepack.Label, v chain.Version) source.Edition {
 	return e
 }
 
-// Get implements [Keeper].
+// Get implements [Storage].
 func (s *Shared) Get(ctx context.Context, hash string) (*source.Bundle, error) {
 	versions, err := s.shelf.Versions(ctx)
 	if err != nil {
