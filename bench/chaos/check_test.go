@@ -108,7 +108,7 @@ func TestJudgePrograms(t *testing.T) {
 
 func TestJudgeMasters(t *testing.T) {
 	callers := []string{"a", "b", "c"} // a is on the dead master
-	f := func(want string, m mastered, change func(*phase), printed ...changes) {
+	f := func(want string, m masterFault, change func(*phase), printed ...changes) {
 		t.Helper()
 		p := newPhase()
 		p.began, p.ended = at(0), at(20_000)
@@ -121,11 +121,11 @@ func TestJudgeMasters(t *testing.T) {
 		change(p)
 		misses(t, want, func(f *finding) { f.checkMasters(m, p, callers, 0, time.Second, printed) })
 	}
-	strict := mastered{}
+	strict := masterFault{}
 	f("", strict, func(*phase) {}, changes{"it is ill": 1, "it is well": 1}, changes{"it is ill": 1})
 	f("1 requests of healthy masters' callers were decided locally", strict, func(p *phase) { p.inside.count("/honest/b", "local", 1) })
-	f("", mastered{down: true}, func(p *phase) { p.inside.count("/honest/b", "local", 1000) })
-	f("1100 requests of healthy masters' callers", mastered{down: true}, func(p *phase) { p.inside.count("/honest/b", "local", 1100) })
+	f("", masterFault{down: true}, func(p *phase) { p.inside.count("/honest/b", "local", 1000) })
+	f("1100 requests of healthy masters' callers", masterFault{down: true}, func(p *phase) { p.inside.count("/honest/b", "local", 1100) })
 	f("3 of 200 honest requests", strict, func(p *phase) { p.paths["/honest/c"].refused.Store(3) })
 	f("", strict, func(p *phase) { p.paths["/honest/a"].refused.Store(30) })
 	f("2101 admitted at 50/s by each of the healthy", strict, func(p *phase) { p.paths["/greedy/c"].passed.Store(1101) })

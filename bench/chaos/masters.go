@@ -30,8 +30,8 @@ const (
 
 var masterHead = []string{"one master stopped for 12 s", "healthy: decided locally", "healthy: honest refused", "healthy: 50/s admitted", "due", "dead: decided locally", "dead: honest refused", "dead: 50/s admitted", "at most", "slowest answer, ms", "log lines of each gateway"}
 
-// mastered is a way to lose a master.
-type mastered struct {
+// masterFault is a way to lose a master.
+type masterFault struct {
 	name, what string
 	args       []string // of the servers
 	steady     bool     // it is back before others take it for dead
@@ -42,7 +42,7 @@ type mastered struct {
 	down bool
 }
 
-var masterWays = []mastered{
+var masterFaults = []masterFault{
 	{
 		name: "full coverage yes, back before its timeout", what: "a master stands still for 12 s and is missed by nobody but its callers",
 		args: []string{"--cluster-require-full-coverage", "yes"}, steady: true, noFailover: true,
@@ -66,13 +66,13 @@ var masterWays = []mastered{
 }
 
 func masterTrials() (all []trial) {
-	for _, m := range masterWays {
+	for _, m := range masterFaults {
 		all = append(all, trial{"master stopped, " + m.name, m.what, func(ctx context.Context) (result, error) { return m.play(ctx) }})
 	}
 	return all
 }
 
-func (m mastered) play(ctx context.Context) (*finding, error) {
+func (m masterFault) play(ctx context.Context) (*finding, error) {
 	f := new(finding)
 	site := clustered
 	if m.steady {
@@ -92,7 +92,7 @@ func (m mastered) play(ctx context.Context) (*finding, error) {
 		}
 		l.begin(of)
 		s.pause(masterAhead) // the bursts are used up
-		printed := s.saidSoFar()
+		printed := s.logSizes()
 		var outage clusterDown
 		p := l.next(of)
 		s.servers[dead].Pause()
@@ -102,7 +102,7 @@ func (m mastered) play(ctx context.Context) (*finding, error) {
 		s.pause(masterBehind)
 		stop()
 		l.settle(p)
-		f.checkMasters(m, p, callers, dead, outage.lasted, s.saidSince(printed))
+		f.checkMasters(m, p, callers, dead, outage.lasted, s.logChangesSince(printed))
 		if kept := strings.HasPrefix(s.servers[dead].Do("ROLE"), "master"); kept != m.noFailover {
 			f.miss("the row is void: the master that stood still is a master afterwards: %t", kept)
 		}
@@ -136,7 +136,7 @@ func (s *stage) indexOf(r *testdep.RedisServer) int {
 
 // checkMasters holds the callers of the healthy masters to Redis, and those of the dead
 // one to the bounds of the fallback.
-func (f *finding) checkMasters(m mastered, p *phase, callers []string, dead int, down time.Duration, printed []changes) {
+func (f *finding) checkMasters(m masterFault, p *phase, callers []string, dead int, down time.Duration, printed []changes) {
 	f.still = p.inside.still
 	due := greedyRate * p.lasted().Seconds()
 	tenth := (greedyRate + due) / 10
@@ -198,16 +198,16 @@ func (f *finding) checkMasters(m mastered, p *phase, callers []string, dead int,
 	f.cells[len(f.cells)-1] = strings.Join(lines, ", ")
 }
 
-// saidSoFar returns how much each node has written.
-func (s *stage) saidSoFar() (all []int64) {
+// logSizes returns how much each node has written.
+func (s *stage) logSizes() (all []int64) {
 	for _, n := range s.fleet {
 		all = append(all, n.wrote())
 	}
 	return all
 }
 
-// saidSince returns what each node has written about its store since.
-func (s *stage) saidSince(from []int64) (all []changes) {
+// logChangesSince returns what each node has written about its store since.
+func (s *stage) logChangesSince(from []int64) (all []changes) {
 	for i, n := range s.fleet {
 		all = append(all, n.logChanges(from[i]))
 	}

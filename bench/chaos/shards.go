@@ -59,14 +59,14 @@ func playShard(ctx context.Context, name string, end, begin func(*testdep.RedisS
 		}
 		l.begin(of)
 		s.pause(masterAhead) // the bursts are used up
-		printed := s.saidSoFar()
+		printed := s.logSizes()
 		p := l.next(of)
 		end(s.servers[dead])
 		s.pause(shardStops)
 		begin(s.servers[dead])
 		s.pause(masterBehind)
 		l.settle(p)
-		f.checkMasters(mastered{name: name}, p, callers, dead, 0, s.saidSince(printed))
+		f.checkMasters(masterFault{name: name}, p, callers, dead, 0, s.logChangesSince(printed))
 	})
 	return f, err
 }

@@ -45,11 +45,11 @@ func race(ctx context.Context, es entrants, rounds int, d time.Duration) error {
 			return fmt.Errorf("%s: %w", e.name, err)
 		}
 		return nil
-	}, es.keep)
+	}, es.truncate)
 }
 
-// keep forgets all but the first rounds.
-func (es entrants) keep(rounds int) {
+// truncate drops all but the first rounds.
+func (es entrants) truncate(rounds int) {
 	for _, e := range es {
 		e.rates, e.micros, e.p99 = e.rates[:rounds], e.micros[:rounds], e.p99[:rounds]
 	}

@@ -88,7 +88,7 @@ func askOnTime(ctx context.Context, address string, first time.Time, every time.
 // delay is what an entrant did at a fixed rate, in milliseconds, of each round.
 type delay struct{ p50, p99, p999 []float64 }
 
-func (d *delay) keep(rounds int) {
+func (d *delay) truncate(rounds int) {
 	d.p50, d.p99, d.p999 = d.p50[:rounds], d.p99[:rounds], d.p999[:rounds]
 }
 
@@ -121,7 +121,7 @@ func halfLoad(ctx context.Context, es entrants, rounds int, lasts time.Duration)
 		}
 		forget := func() {
 			for i := range ds {
-				ds[i].keep(round)
+				ds[i].truncate(round)
 			}
 		}
 		if err := process.Undisturbed(ctx, "half of the load", once, forget); err != nil {

@@ -35,14 +35,14 @@ func race(ctx context.Context, s *site, es entrants, rounds int, heat time.Durat
 		}
 		return nil
 	}
-	if err := process.TakeTurns(ctx, es, rounds, heat, run, es.keep); err != nil {
+	if err := process.TakeTurns(ctx, es, rounds, heat, run, es.truncate); err != nil {
 		return err
 	}
 	return checkLog(es[gatewayLogged])
 }
 
-// keep forgets all but the first rounds.
-func (es entrants) keep(rounds int) {
+// truncate drops all but the first rounds.
+func (es entrants) truncate(rounds int) {
 	for _, e := range es {
 		e.rates, e.micros, e.p99 = e.rates[:rounds], e.micros[:rounds], e.p99[:rounds]
 	}

@@ -61,11 +61,11 @@ func (b *bench) race(ctx context.Context, title string, l *load, q quota, contes
 		}
 		return nil
 	}
-	return es, process.TakeTurns(ctx, es, b.rounds, b.heat, run, es.keep)
+	return es, process.TakeTurns(ctx, es, b.rounds, b.heat, run, es.truncate)
 }
 
-// keep forgets all but the first rounds.
-func (es entrants) keep(rounds int) {
+// truncate drops all but the first rounds.
+func (es entrants) truncate(rounds int) {
 	for _, e := range es {
 		e.heats = e.heats[:rounds]
 	}

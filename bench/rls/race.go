@@ -35,11 +35,11 @@ func race(ctx context.Context, es entrants, rounds int, d time.Duration) error {
 			return fmt.Errorf("%s: %w", e.name, err)
 		}
 		return nil
-	}, es.keep)
+	}, es.truncate)
 }
 
-// keep drops the results of all but the first rounds.
-func (es entrants) keep(rounds int) {
+// truncate drops the results of all but the first rounds.
+func (es entrants) truncate(rounds int) {
 	for _, e := range es {
 		e.rates, e.micros, e.p50, e.p99 = e.rates[:rounds], e.micros[:rounds], e.p50[:rounds], e.p99[:rounds]
 	}
