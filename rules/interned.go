@@ -59,7 +59,7 @@ type subjectKey struct {
 
 // subjectOf returns what w counts by; false means that it has more than maxScopes scopes.
 func (c *compiler) subjectOf(w *rulefile.Rule) (*subject, bool) {
-	key := subjectKey{perText(w.Per), w.Missing, w.MissingSaid}
+	key := subjectKey{perText(w.Per), w.Missing, w.HasMissing}
 	if had := c.interned.subjects[key]; had != nil && len(w.Known) == 0 {
 		return had, true
 	}

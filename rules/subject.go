@@ -77,7 +77,7 @@ func (p *part) know(r *rulefile.Rule, fold bool) {
 			}
 		}
 	}
-	if !r.MissingSaid { // the table says what applies without a value
+	if !r.HasMissing { // the table says what applies without a value
 		p.missing = rulefile.MissingIP
 	}
 }
@@ -89,7 +89,7 @@ func missing(r *rulefile.Rule, id *identity) rulefile.Missing {
 	switch {
 	case id.isIP(len(id.sources) - 1):
 		return rulefile.MissingIP
-	case r.MissingSaid:
+	case r.HasMissing:
 		return r.Missing
 	case id.descriptor():
 		return rulefile.MissingSkip

@@ -31,7 +31,7 @@ func ruledFleet() []admin.InForce {
 
 func TestRulesStatusTable(t *testing.T) {
 	var out bytes.Buffer
-	is := admin.Judge(ruledFleet(), noon.Add(90*time.Second))
+	is := admin.CombineReports(ruledFleet(), noon.Add(90*time.Second))
 	printRulesStatus(&Env{Stdout: &out}, &is, noon.Add(90*time.Second))
 	want := `INSTANCE       RULES             STATE    SOURCE                REVISION          SINCE                 ANSWERED
 web-1 (asked)  3f2a9c01b7d4e655  behind   base.yaml             3f2a9c01b7d4e655  1m30s ago             -

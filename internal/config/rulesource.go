@@ -38,8 +38,8 @@ var webSchemes = []string{"http", "https", "dogma", "dogmas", "etcd", "etcds"}
 // redisSchemes are those of sources in Redis.
 var redisSchemes = []string{"redis", "rediss", "valkey", "valkeys", "redis-cluster", "rediss-cluster", "redis-sentinel", "rediss-sentinel", "unix"}
 
-// severalHosts are the schemes whose URLs may list hosts, with commas between.
-var severalHosts = []string{"etcd", "etcds", "redis-cluster", "rediss-cluster", "redis-sentinel", "rediss-sentinel"}
+// multiHostSchemes are those whose URLs may list hosts, with commas between.
+var multiHostSchemes = []string{"etcd", "etcds", "redis-cluster", "rediss-cluster", "redis-sentinel", "rediss-sentinel"}
 
 // ruleSource is a file or folder of rules, or the URL of a source. A URL is written without its
 // password, and without most of its query, and so read back as the same only if it has none.
@@ -105,7 +105,7 @@ func joinHosts(values []rawValue) []rawValue {
 	for _, w := range values {
 		if n := len(all) - 1; n >= 0 && !strings.Contains(w.text, "://") {
 			scheme, rest, ok := strings.Cut(strings.TrimSpace(all[n].text), "://")
-			if ok && slices.Contains(severalHosts, scheme) && hostsOf(rest) == rest {
+			if ok && slices.Contains(multiHostSchemes, scheme) && hostsOf(rest) == rest {
 				all[n].text += "," + w.text
 				continue
 			}

@@ -112,17 +112,17 @@ func (s *server) listen() (err error) {
 		if *l.to, err = s.heir.Listen(l.name, l.at.Network, l.at.Address); err != nil {
 			return err
 		}
-		if err = s.checkReach(l.name, (*l.to).Addr()); err != nil {
+		if err = s.checkProtected(l.name, (*l.to).Addr()); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// checkReach rejects a socket for Redis clients that other machines can reach, if neither a password
+// checkProtected rejects a socket for Redis clients that other machines can reach, if neither a password
 // nor a client certificate is required. The configuration cannot check the address of a systemd
 // socket; the other listeners check each caller.
-func (s *server) checkReach(name string, at net.Addr) error {
+func (s *server) checkProtected(name string, at net.Addr) error {
 	tcp, ok := at.(*net.TCPAddr)
 	open := s.config.RESP.UsersFile == "" && s.config.RESP.TLS.ClientCA == ""
 	if name != "resp" || !open || !ok || tcp.IP.IsLoopback() {

@@ -51,12 +51,12 @@ func Run(ctx context.Context, o Options) error {
 	if err == nil || ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		return nil
 	}
-	o.lastWords(err)
+	o.printFatal(err)
 	return err
 }
 
-// lastWords prints why the process ends. It waits for a blocked reader for readerTimeout at most.
-func (o *Options) lastWords(err error) {
+// printFatal prints why the process ends. It waits for a blocked reader for readerTimeout at most.
+func (o *Options) printFatal(err error) {
 	text := fmt.Sprintln("tidegate serve:", err)
 	var mistakes diag.List
 	if errors.As(err, &mistakes) {

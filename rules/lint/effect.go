@@ -108,7 +108,7 @@ func (p *pass) subject(r *rulefile.Rule, a at, w scenario) (effect, string) {
 	var made []string
 	for _, per := range r.Per {
 		s, found := p.find(per.Text, a, w)
-		if r.Finite(per.Text) != nil && (found || !r.MissingSaid || r.Missing == rulefile.MissingIP) {
+		if r.Finite(per.Text) != nil && (found || !r.HasMissing || r.Missing == rulefile.MissingIP) {
 			continue // it has a few fixed values, so it cannot be invented and does not identify the caller
 		}
 		if !found {
@@ -138,7 +138,7 @@ func (p *pass) subject(r *rulefile.Rule, a at, w scenario) (effect, string) {
 // missing returns what r does without a value for name: what it says, or skip if only callers of
 // the check API send it.
 func (p *pass) missing(r *rulefile.Rule, name string) rulefile.Missing {
-	if r.MissingSaid {
+	if r.HasMissing {
 		return r.Missing
 	}
 	for _, s := range p.sources(name) {

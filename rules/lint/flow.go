@@ -63,8 +63,8 @@ func looks(s tidegate.Spec) (span time.Duration, room float64) {
 	return 0, 0
 }
 
-// keepsFrom reports whether a admits so little that b, which is charged with it, never refuses.
-func keepsFrom(a, b tidegate.Spec) bool {
+// makesRedundant reports whether a admits so little that b, which is charged with it, never refuses.
+func makesRedundant(a, b tidegate.Spec) bool {
 	if b.Algorithm == tidegate.TokenBucket {
 		return a.Algorithm == tidegate.TokenBucket && capacity(a) <= capacity(b) && rate(a) <= rate(b)
 	}
@@ -159,7 +159,7 @@ func (p *pass) pairs(r *rulefile.Rule, f func(a, b knownLimit)) {
 		for i, a := range all {
 			p.step(len(all))
 			for j, b := range all {
-				if i != j && keepsFrom(a.Spec, b.Spec) {
+				if i != j && makesRedundant(a.Spec, b.Spec) {
 					f(a, b)
 				}
 			}

@@ -18,7 +18,7 @@ func TestKeepsFrom(t *testing.T) {
 	for seed := range uint64(3000) {
 		r := rand.New(rand.NewPCG(seed, 2))
 		a, b := randomSpec(r, "a"), randomSpec(r, "b")
-		if !keepsFrom(a, b) {
+		if !makesRedundant(a, b) {
 			continue
 		}
 		kept[b.Algorithm]++

@@ -105,7 +105,7 @@ func heldBy(l rulefile.Limit, limits []rulefile.Limit) bool {
 			o.Spec.Events = o.From.Max
 		}
 		same := o.Spec.Algorithm == l.Spec.Algorithm && o.Spec.Period == l.Spec.Period
-		if same && o.Spec.Events <= l.Spec.Events && capacity(o.Spec) <= capacity(l.Spec) || keepsFrom(o.Spec, l.Spec) {
+		if same && o.Spec.Events <= l.Spec.Events && capacity(o.Spec) <= capacity(l.Spec) || makesRedundant(o.Spec, l.Spec) {
 			return true
 		}
 	}

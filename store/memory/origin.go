@@ -10,25 +10,25 @@ const (
 	originSpan   = 3 * originMargin
 )
 
-// inReach reports whether buckets can be kept at now.
-func inReach(origin, now int64) bool { return uint64(now-origin) <= uint64(originSpan) }
+// originCovers reports whether the instants of buckets at now fit their bits, counted from origin.
+func originCovers(origin, now int64) bool { return uint64(now-origin) <= uint64(originSpan) }
 
 // now returns the store's time. The caller owns no slot.
 func (s *Store) now() int64 {
 	now := s.clock.now()
-	if !inReach(s.origin.Load(), now) {
+	if !originCovers(s.origin.Load(), now) {
 		s.moveOrigin(now)
 	}
 	return now
 }
 
 // moveOrigin counts from another origin. A caller that decides meanwhile either finds
-// now out of reach and waits here, or loses its slot, whose generation changes.
+// that the origin does not cover now, and waits here, or loses its slot, whose generation changes.
 func (s *Store) moveOrigin(now int64) {
 	s.moving.Lock()
 	defer s.moving.Unlock()
 	old := s.origin.Load()
-	if inReach(old, now) {
+	if originCovers(old, now) {
 		return
 	}
 	origin := now - originMargin

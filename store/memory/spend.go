@@ -113,7 +113,7 @@ func (s *Store) spend(d *tidegate.Decision, lim *compiledLimit, k keyHash, cost 
 	case shortRuns:
 		return s.spendRuns(d, lim, k, sl, old, word, now, cost)
 	}
-	if old.slow != uint64(lim.bucket.Em) || !inReach(origin, now) {
+	if old.slow != uint64(lim.bucket.Em) || !originCovers(origin, now) {
 		return false
 	}
 	return s.spendBucket(d, lim, sl, word, origin, now, cost)
@@ -129,7 +129,7 @@ func (lim *compiledLimit) hotBucket(k keyHash) bool {
 func (s *Store) spendHot(d *tidegate.Decision, lim *compiledLimit, k keyHash, cost int64) bool {
 	origin, sl, now := s.origin.Load(), lim.hot.Load(), s.clock.now()
 	word := sl.word.Load()
-	if word&busyBit != 0 || sl.tag.Load() != k.tag || sl.meta.Load() != k.extra|uint64(lim.bucket.Em) || !inReach(origin, now) {
+	if word&busyBit != 0 || sl.tag.Load() != k.tag || sl.meta.Load() != k.extra|uint64(lim.bucket.Em) || !originCovers(origin, now) {
 		return false
 	}
 	if level, left, admitted, _ := lim.bucket.Spend(origin+int64(word&fastMask), now, cost); admitted {

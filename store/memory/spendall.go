@@ -67,7 +67,7 @@ func (s *Store) spendInto(d *tidegate.Decision, all []charge, checks []tidegate.
 		lim.table.touch(p.key)
 	}
 	origin, now := s.origin.Load(), s.clock.now()
-	if !inReach(origin, now) {
+	if !originCovers(origin, now) {
 		return false
 	}
 	ok, sure := s.priceAll(all, checks, origin, now)

@@ -62,7 +62,7 @@ func (s *Store) decideAll(pending []pendingCheck, checks []tidegate.Check, n int
 				v.unlock()
 				panic(failed)
 			}
-			if !inReach(origin, v.now) {
+			if !originCovers(origin, v.now) {
 				v.unlock()
 				continue
 			}

@@ -82,7 +82,7 @@ func (l *load) send(rnd *rand.Rand, now time.Duration) {
 	}
 	r := l.run
 	q.in = r.fleet[q.node].Load()
-	r.asking.Add(1)
+	r.unanswered.Add(1)
 	select {
 	case r.work <- q:
 	default:
@@ -94,7 +94,7 @@ func (l *load) send(rnd *rand.Rand, now time.Duration) {
 func (r *run) serve(q request) {
 	for ok := true; ok; q, ok = <-r.work {
 		q.load.ask(q.in, q.node, q.key, q.now)
-		r.asking.Done()
+		r.unanswered.Done()
 	}
 }
 

@@ -23,11 +23,11 @@ type run struct {
 	mu    sync.Mutex
 	links []*link // under mu: of all instances that ever were
 
-	asking  sync.WaitGroup
-	work    chan request // to goroutines that have done one before
-	decided atomic.Int64
-	backlog int64                 // sumBacklogs at the end
-	told    func(decisions int64) // the progress of Run
+	unanswered sync.WaitGroup // requests
+	work       chan request   // to goroutines that have done one before
+	decided    atomic.Int64
+	backlog    int64                 // sumBacklogs at the end
+	told       func(decisions int64) // the progress of Run
 }
 
 // Run plays a Scenario in virtual time and returns the results. progress, unless nil, is called
@@ -78,7 +78,7 @@ func (r *run) play() {
 	}
 	r.press()
 	faults.Wait()
-	r.asking.Wait()
+	r.unanswered.Wait()
 	for _, f := range r.s.Faults {
 		r.sleepUntil(f.At + f.For)
 	}
@@ -179,7 +179,7 @@ func (r *run) press() {
 		}
 		time.Sleep(tick)
 	}
-	r.asking.Wait()
+	r.unanswered.Wait()
 	if r.told != nil {
 		r.told(r.decided.Load() - told)
 	}

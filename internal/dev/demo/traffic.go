@@ -18,15 +18,15 @@ func Traffic(ctx context.Context, ask func(method, path, ip string)) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			for _, ip := range asking(n) {
+			for _, ip := range senders(n) {
 				ask("GET", "/search", ip)
 			}
 		}
 	}
 }
 
-// asking returns who asks in tick n, each once for every request.
-func asking(n int) (who []string) {
+// senders returns the addresses that send a request in tick n, one for each request.
+func senders(n int) (who []string) {
 	if n%4 == 0 { // 150 a minute, of 60
 		who = append(who, "203.0.113.7")
 	}

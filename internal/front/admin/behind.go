@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// Judge combines the reports of all instances, and says which of them do not run the newest
+// CombineReports combines the reports of all instances, and says which of them do not run the newest
 // revisions.
-func Judge(all []InForce, now time.Time) RulesStatus {
+func CombineReports(all []InForce, now time.Time) RulesStatus {
 	is := RulesStatus{Instances: append([]InForce{}, all...)}
 	layers := make(map[string][]*Layer)
 	for i := range is.Instances {

@@ -63,10 +63,10 @@ func (g *guard) who(r *http.Request) (Operator, *Problem) {
 	if o, ok := g.bySSO(r); ok {
 		return o, nil
 	}
-	return Operator{}, problemf(http.StatusUnauthorized, "This needs the token of an operator, as Authorization: Bearer TOKEN%s.", g.otherWays())
+	return Operator{}, problemf(http.StatusUnauthorized, "This needs the token of an operator, as Authorization: Bearer TOKEN%s.", g.otherCredentials())
 }
 
-func (g *guard) otherWays() string {
+func (g *guard) otherCredentials() string {
 	text := ""
 	if g.certificates != nil {
 		text = ", or a client certificate"

@@ -164,7 +164,7 @@ func (s *server) rulesStatus(r *http.Request) (any, error) {
 	if s.Followers != nil {
 		all = append(all, s.Followers()...)
 	}
-	return Judge(all, time.Now()), nil
+	return CombineReports(all, time.Now()), nil
 }
 
 // askInForce returns the reports of all instances, including those that have not answered.

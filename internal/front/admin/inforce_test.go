@@ -37,11 +37,11 @@ func on(name, hash string, l Layer) InForce {
 }
 
 // Who is behind, and why, as an operator reads it.
-func TestJudge(t *testing.T) {
+func TestCombineReports(t *testing.T) {
 	now := noon.Add(90 * time.Second)
 	f := func(what string, want []string, all ...InForce) {
 		t.Helper()
-		is := Judge(all, now)
+		is := CombineReports(all, now)
 		if got := is.Warnings; !reflect.DeepEqual(got, want) {
 			t.Errorf("%s:\n got %q\nwant %q", what, got, want)
 		}
@@ -95,7 +95,7 @@ func TestJudge(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	later, other := *refused, *refused
 	later.Since, other.Message = noon.Add(time.Second), "another"
-	is := Judge([]InForce{
+	is := CombineReports([]InForce{
 		on("a", "aa", Layer{Revision: "42", Refused: &later}), on("b", "aa", Layer{Revision: "42", Refused: refused}),
 		on("c", "aa", Layer{Revision: "42", Refused: &other}), on("d", "aa", Layer{Revision: "42"}),
 	}, noon)

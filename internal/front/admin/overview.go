@@ -100,7 +100,7 @@ func (a *API) Moment(ctx context.Context) *Moment {
 	o.Shared = s.Fleet != nil
 	var status RulesStatus
 	if s.InForce != nil {
-		status = Judge(s.askInForce(ctx), time.Now())
+		status = CombineReports(s.askInForce(ctx), time.Now())
 	}
 	var fleet Fleet
 	if s.Fleet != nil {

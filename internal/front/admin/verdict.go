@@ -37,7 +37,7 @@ func (s *server) verdict(status *RulesStatus, fleet *Fleet, unknown string) Verd
 			v.add("bad", "Requests should go elsewhere: %v", err)
 		}
 	}
-	s.judgeStore(&v, fleet, unknown)
+	s.addStore(&v, fleet, unknown)
 	if s.Rules == nil {
 		v.add("warn", "There are no rules, so nothing is limited")
 	} else if st := s.Rules.Status(); st.LastError != "" && !st.None {
@@ -60,8 +60,8 @@ func (s *server) verdict(status *RulesStatus, fleet *Fleet, unknown string) Verd
 	return v
 }
 
-// judgeStore adds the state of the store, and on how many instances it is bad.
-func (s *server) judgeStore(v *Verdict, fleet *Fleet, unknown string) {
+// addStore adds the state of the store, and on how many instances it is bad.
+func (s *server) addStore(v *Verdict, fleet *Fleet, unknown string) {
 	if s.Health == nil {
 		return
 	}

@@ -34,8 +34,8 @@ const (
 
 // Reasons why a rule is unfit.
 var (
-	errSeveral = errors.New("it has several limits: a bucket of Envoy is held to one token_bucket")
-	errSplit   = errors.New("its consistency is split, and the quota service divides it itself: leave it out")
+	errSeveralLimits = errors.New("it has several limits: a bucket of Envoy is held to one token_bucket")
+	errSplit         = errors.New("its consistency is split, and the quota service divides it itself: leave it out")
 	// errSetAside: a proxy would use up what it takes ahead whatever remains by then.
 	errSetAside = errors.New("a share of it is set aside for more important classes, and proxies would take it ahead: remove `set_aside`")
 )
@@ -100,7 +100,7 @@ func (s *Server) held(checks []tidegate.Check) subject {
 		return subject{assigned: allowed}
 	case 1:
 	default:
-		return subject{assigned: unfit, limit: checks[0].Limit, why: errSeveral}
+		return subject{assigned: unfit, limit: checks[0].Limit, why: errSeveralLimits}
 	}
 	l := checks[0].Limit
 	sub := subject{limit: l, key: checks[0].Key}

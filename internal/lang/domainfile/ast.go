@@ -65,10 +65,10 @@ type RateLimit struct {
 	Unit      string // one of Units; "" if there is none, as beside `tidegate: { limits }`
 	Requests  uint32
 	// RequestsPos is where requests_per_unit is; where the unit is if it is not written, which
-	// means 0. RequestsSaid tells the two apart.
-	RequestsPos  diag.Pos
-	RequestsSaid bool
-	Own          Own
+	// means 0. HasRequests tells the two apart.
+	RequestsPos diag.Pos
+	HasRequests bool
+	Own         Own
 }
 
 // Own are the keys that only Tidegate has.

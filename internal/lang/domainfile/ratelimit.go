@@ -62,7 +62,7 @@ func (r *reader) rate(o object, l *RateLimit) {
 		l.Unit = r.unit(word, f.Value.Pos)
 	}
 	if f, has := o.field("requests_per_unit"); has {
-		l.Requests, l.RequestsPos, l.RequestsSaid = r.count(f), f.Value.Pos, true
+		l.Requests, l.RequestsPos, l.HasRequests = r.count(f), f.Value.Pos, true
 	}
 }
 

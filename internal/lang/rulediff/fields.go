@@ -41,7 +41,7 @@ var ruleWords = []struct{ field, word string }{
 }
 
 // untold are the fields of a rule that say where it is written, or follow from the others.
-var untold = []string{"Name", "Pos", "PerPos", "MissingSaid", "LimitsPos", "BlockPos", "ModePos", "Known", "Queues"}
+var untold = []string{"Name", "Pos", "PerPos", "HasMissing", "LimitsPos", "BlockPos", "ModePos", "Known", "Queues"}
 
 // ruleFields returns what a rule says, in the order of the language. What is as it would be
 // without a word is left out.

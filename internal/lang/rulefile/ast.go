@@ -152,7 +152,7 @@ type Rule struct {
 	Per          []Word    // names; empty only for a rule that denies
 	PerPos       diag.Pos
 	Missing      Missing
-	MissingSaid  bool
+	HasMissing   bool // the rule has `missing`
 	When, Unless []Condition
 	Terms        Terms    // for requests that take no branch; with tiers, those of the tier for all others
 	For          []Branch // written branches, and those made for its tiers and the rows of its tables

@@ -207,7 +207,7 @@ func (d *decoder) missing(o object, r *Rule) {
 	if !ok {
 		return
 	}
-	r.MissingSaid = true
+	r.HasMissing = true
 	r.Missing = map[string]Missing{"ip": MissingIP, "skip": MissingSkip, "refuse": MissingRefuse}[text]
 	if len(r.Per) > 0 && !slices.ContainsFunc(r.Per, func(w Word) bool { return d.canMiss(w.Text) }) {
 		d.warn(o.key("missing"), "`missing` never applies, since every request has "+diag.Quote(r.Per[0].Text), "remove `missing`")

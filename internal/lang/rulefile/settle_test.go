@@ -135,8 +135,8 @@ func TestMissing(t *testing.T) {
 		if len(problems) > 0 {
 			t.Fatal(problems)
 		}
-		if got := file.Rules[0]; got.Missing != want || got.MissingSaid {
-			t.Errorf("%s: %d, said %v, want %d", identity, got.Missing, got.MissingSaid, want)
+		if got := file.Rules[0]; got.Missing != want || got.HasMissing {
+			t.Errorf("%s: %d, said %v, want %d", identity, got.Missing, got.HasMissing, want)
 		}
 	}
 	f("jwt.sub", MissingIP)

@@ -90,7 +90,7 @@ func (l *Log) Append(e Entry) error {
 	if err != nil {
 		return fmt.Errorf("write the audit log: %w", err)
 	}
-	err = l.keep(e, line)
+	err = l.write(e, line)
 	if l.o.Share != nil {
 		if shareErr := l.o.Share(string(line)); shareErr != nil {
 			err = errors.Join(err, fmt.Errorf("share a line of the audit log: %w", shareErr))
@@ -99,8 +99,8 @@ func (l *Log) Append(e Entry) error {
 	return err
 }
 
-// keep writes the line to the file and remembers the entry.
-func (l *Log) keep(e Entry, line []byte) (err error) {
+// write appends the line to the file, and the entry to those in memory.
+func (l *Log) write(e Entry, line []byte) (err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.last = append(l.last, e)

@@ -57,7 +57,7 @@ func (s *Source) report(ctx context.Context, was *snapshot, until time.Time, tel
 func (s *Source) told() feed.Report {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.said
+	return s.reported
 }
 
 // divide returns which files are watched by a long poll each, the main one among them, and which

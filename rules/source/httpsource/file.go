@@ -41,7 +41,7 @@ func (s *Source) fetch(ctx context.Context, name string, was *file, wait time.Du
 		r := s.o.Report()
 		q.Header = r.Header()
 		s.mu.Lock()
-		s.said = r
+		s.reported = r
 		s.mu.Unlock()
 	}
 	q.Header.Set("Accept", feed.MediaType+", application/yaml, text/yaml, text/plain, */*;q=0.5")

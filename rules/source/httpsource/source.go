@@ -83,7 +83,7 @@ type Source struct {
 	rest   web.Rest
 
 	mu       sync.Mutex
-	said     feed.Report // under mu; what the server was last told
+	reported feed.Report // under mu; what the server was last told
 	answered time.Time   // under mu; when the server last said that a file is unchanged
 }
 
