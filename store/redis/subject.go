@@ -276,7 +276,7 @@ func (s *Store) tryReturn(ctx context.Context, changes []change) (again bool) {
 // and updates p.answer to what is left after them.
 func (p *pendingCheck) surplus(kept int64) []change {
 	extra := p.answer.got - kept
-	if extra <= 0 || p.cost == 0 || p.lim.kind == logs && p.lim.limit.CountRejected { // such a log counts what others refuse
+	if extra <= 0 || p.cost == 0 || p.countsRejected() { // such a log counts what others refuse
 		return nil
 	}
 	back := change{lim: p.lim, key: p.key, act: giveBack, n: extra * p.cost, at: p.at}

@@ -134,7 +134,7 @@ func (s *Store) take(ctx context.Context, p *part, checks []tidegate.Check, n in
 		return own, nil
 	}
 	if !own.OK {
-		s.countRejected(ctx, p.rest, n)
+		share.CountRejected(ctx, s.Backend, p.rest, n)
 		return own, nil
 	}
 	d, err := rest(ctx, p.rest, int(own.Granted))
@@ -150,14 +150,6 @@ func (s *Store) take(ctx context.Context, p *part, checks []tidegate.Check, n in
 		return d, err
 	}
 	return s.receipts.Mixed(&d, &own, p.own), nil
-}
-
-// countRejected charges a request that is refused here to those of the limits below that count
-// rejected requests.
-func (s *Store) countRejected(ctx context.Context, rest []tidegate.Check, n int) {
-	if all := share.CountsRejected(rest, n); len(all) > 0 {
-		_ = s.Backend.Adjust(ctx, tidegate.Receipt{}, all) // the request is refused in any case
-	}
 }
 
 // putBack gives back so many copies of checks, which were granted and are not used.

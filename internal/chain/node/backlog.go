@@ -97,7 +97,7 @@ func (d *backlogEntry) reckoned(now, reachable time.Duration) time.Duration {
 
 // add adds what was admitted for c, in events of c; charged is the same in events of the fleet, of which
 // the local store may have counted fewer. Both are negative if events were returned: these reduce an entry, and
-// make none. used is what the local store says is used after that; it matters only for a new entry.
+// make none. used is what the local store says is used after that; it matters only for a new entry and for returns.
 func (b *backlog) add(c *tidegate.Check, admitted, charged, used, nodes int64, now time.Duration) {
 	id := counterOf(c)
 	d := b.entries[id]
@@ -115,7 +115,10 @@ func (b *backlog) add(c *tidegate.Check, admitted, charged, used, nodes int64, n
 	}
 	d.limit = c.Limit
 	d.spread(nodes, b.start, now)
-	d.used = max(0, d.usedAt(b.start, now)+float64(charged))
+	was := d.usedAt(b.start, now)
+	if d.used = max(0, was+float64(charged)); charged < 0 { // what is returned may have faded already
+		d.used = max(d.used, min(was, float64(used)))
+	}
 	d.admitted = max(0, d.admitted+admitted)
 	d.last = now
 	b.markUrgent(id, d)

@@ -32,7 +32,7 @@ func (s *server) addToBacklog(c *tidegate.Check, admitted, charged, nodes int64,
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	var used int64
-	if s.backlog.entries[counterOf(c)] == nil {
+	if charged < 0 || s.backlog.entries[counterOf(c)] == nil {
 		used, _ = n.localUse(c.Limit, c.Key)
 	}
 	s.backlog.add(c, admitted, charged, used, nodes, now)

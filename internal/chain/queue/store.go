@@ -15,6 +15,7 @@ package queue
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -70,7 +71,7 @@ func (s *Store) Take(ctx context.Context, checks []tidegate.Check, n int) (tideg
 
 // awaitTurn waits for the turn that was booked with d, if one was.
 func (s *Store) awaitTurn(ctx context.Context, checks []tidegate.Check, d tidegate.Decision, err error) (tidegate.Decision, error) {
-	if err != nil || !d.OK || d.Wait == 0 {
+	if err != nil || !d.OK || d.Wait == 0 || peeks(checks) {
 		return d, err
 	}
 	defer recordWait(ctx, time.Now())()
@@ -86,6 +87,11 @@ func (s *Store) awaitTurn(ctx context.Context, checks []tidegate.Check, d tidega
 	}
 	d.Wait, d.Waited, d.Queued = 0, waited, true
 	return d, nil
+}
+
+// peeks reports whether checks charge nothing, so that no turn was booked.
+func peeks(checks []tidegate.Check) bool {
+	return !slices.ContainsFunc(checks, func(c tidegate.Check) bool { return c.Cost > 0 })
 }
 
 // MaxBatch implements chain.Backend: requests that may wait are decided one by one.

@@ -277,25 +277,7 @@ func TestHandOverOfAWindowSmallerThanTheFleet(t *testing.T) {
 				askAll()
 			}
 			for at := range 5 {
-				was, file := c.all[at], filepath.Join(t.TempDir(), "shares")
-				if err := was.HandOver(file); err != nil {
-					t.Fatal(err)
-				}
-				heir := &instance{n: 1, rank: -1} // nobody has told it anything
-				heir.Store = New(noStore{t: t}, Options{
-					Now:        func() time.Time { return c.now },
-					Members:    func() (int, int) { return heir.n, heir.rank },
-					LocalBytes: 1 << 20,
-				})
-				heir.n = 5 // as its predecessor knew
-				if err := heir.TakeOver(file); err != nil {
-					t.Fatal(err)
-				}
-				if left, _ := filepath.Glob(file + "*"); len(left) > 0 {
-					t.Errorf("%q are left", left)
-				}
-				was.gone, c.all[at] = true, heir
-				c.rank()
+				c.replace(at)
 				c.now = c.now.Add(time.Second)
 			}
 			askAll()
@@ -321,5 +303,36 @@ func TestResetAfterJoining(t *testing.T) {
 	}
 	if d := c.decide(joined, l, 1, 0); !d.OK || d.Remaining != 29 {
 		t.Errorf("%+v after a reset, want one of its 30 to be used", d)
+	}
+}
+
+// The successor of an instance that has just joined knows as little of what others used before, but what was reset
+// on its predecessor stays reset.
+func TestHandOverAfterJoining(t *testing.T) {
+	l := limitOf(tidegate.Spec{Name: "api", Algorithm: tidegate.TokenBucket, Events: 60, Period: time.Minute})
+	for _, handOvers := range []int{0, 1, 2} {
+		for _, reset := range []bool{false, true} {
+			c := newCrowd(t, 1)
+			c.now = c.now.Add(10 * time.Minute)
+			for c.take(c.all[0], l, 1) {
+			}
+			c.join(1)
+			c.now = c.now.Add(time.Second)
+			if reset {
+				if err := c.all[1].Reset(t.Context(), []tidegate.Check{{Key: "k", Limit: l}}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for range handOvers {
+				c.replace(1)
+			}
+			admitted := 0
+			for c.take(c.all[1], l, 1) {
+				admitted++
+			}
+			if want := map[bool]int{false: 0, true: 30}[reset]; admitted != want {
+				t.Errorf("%d hand-overs, reset %t: %d admitted, want %d", handOvers, reset, admitted, want)
+			}
+		}
 	}
 }

@@ -3,6 +3,7 @@ package split
 import (
 	"context"
 	"math/rand/v2"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -69,6 +70,29 @@ func (c *crowd) leave(n int) {
 	for _, i := range c.live()[:n] {
 		i.gone = true
 	}
+	c.rank()
+}
+
+// replace replaces the instance at an index by a successor, which is made before it knows the others.
+func (c *crowd) replace(at int) {
+	was, file := c.all[at], filepath.Join(c.t.TempDir(), "shares")
+	if err := was.HandOver(file); err != nil {
+		c.t.Fatal(err)
+	}
+	heir := &instance{n: 1, rank: -1}
+	heir.Store = New(noStore{t: c.t}, Options{
+		Now:        func() time.Time { return c.now },
+		Members:    func() (int, int) { return heir.n, heir.rank },
+		LocalBytes: 1 << 20,
+	})
+	heir.n = was.n // as its predecessor knew
+	if err := heir.TakeOver(file); err != nil {
+		c.t.Fatal(err)
+	}
+	if left, _ := filepath.Glob(file + "*"); len(left) > 0 {
+		c.t.Errorf("%q are left", left)
+	}
+	was.gone, c.all[at] = true, heir
 	c.rank()
 }
 

@@ -16,7 +16,10 @@ func (s *Store) HandOver(file string) error {
 	err := s.local.Snapshot(file)
 	var text []byte
 	if err == nil {
-		text, err = json.Marshal(s.history.handed(s.now()))
+		now := s.now()
+		handed := s.history.handed(now)
+		handed.Resets = s.handedResets(now)
+		text, err = json.Marshal(handed)
 	}
 	if err == nil {
 		err = os.WriteFile(file+ofMembers, text, 0o600)
@@ -28,7 +31,7 @@ func (s *Store) HandOver(file string) error {
 }
 
 // ofMembers is the suffix of a file beside that of HandOver: how many instances there were and when, by which
-// windows that have begun are divided.
+// windows that have begun are divided, and which counters were reset.
 const ofMembers = ".members"
 
 // TakeOver reads the file of a predecessor, if it exists, and removes it. Call it before the
@@ -52,7 +55,9 @@ func (s *Store) TakeOver(file string) error {
 	}
 	switch {
 	case err == nil:
-		s.history.takeOver(h, s.now())
+		now := s.now()
+		s.history.takeOver(h, now)
+		s.takeOverResets(h.Resets, now)
 	case !errors.Is(err, fs.ErrNotExist): // else it is of an earlier version
 		return fmt.Errorf("take over how shares were divided: %w", err)
 	}

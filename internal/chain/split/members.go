@@ -91,12 +91,20 @@ func (c *change) is(m members, known bool) bool {
 // handedHistory is a history as it is handed over, by the wall clock: the only one that a successor shares.
 type handedHistory struct {
 	Changes []handedChange
-	Joined  int64 `json:",omitempty"`
+	Joined  int64         `json:",omitempty"`
+	Resets  []handedReset `json:",omitempty"`
 }
 
 type handedChange struct {
 	At, Members, Rank, Before int64
 	Known                     bool
+}
+
+// handedReset is a counter that was reset; its key need not be text.
+type handedReset struct {
+	Identity string
+	Key      []byte
+	At       int64
 }
 
 // handed returns h as it is handed over.
@@ -132,5 +140,6 @@ func (h *history) takeOver(from handedHistory, now moment) {
 	h.last.Store(&last)
 	if from.Joined != 0 {
 		h.joined.Store(from.Joined - now.wall + now.steady)
+		h.fresh.Store(true) // until seed finds that it was long ago
 	}
 }

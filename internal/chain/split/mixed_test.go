@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -18,11 +19,13 @@ type below struct {
 	chain.Backend
 	refuse, fail bool
 	most         int
-	took         int
+	took         int // how often it was asked about a limit that does not count what is refused
 }
 
 func (b *below) Take(ctx context.Context, checks []tidegate.Check, n int) (tidegate.Decision, error) {
-	b.took++
+	if slices.ContainsFunc(checks, func(c tidegate.Check) bool { return !c.Limit.CountRejected }) {
+		b.took++
+	}
 	switch {
 	case b.fail:
 		return tidegate.Decision{}, errors.New("the store is on fire")
@@ -158,7 +161,7 @@ func TestRefusedByShares(t *testing.T) {
 			}
 		}
 		if b.took != 2 {
-			t.Errorf("the store below was asked %d times", b.took)
+			t.Errorf("the store below was asked %d times about limits that do not count what is refused", b.took)
 		}
 	})
 }
@@ -192,5 +195,36 @@ func TestRejectedRequestsCountOnceBesideTurns(t *testing.T) {
 	}
 	if admitted == booked || booked == 0 || admitted == 40 {
 		t.Errorf("%d admitted, %d of them booked ahead: want some of each kind", admitted, booked)
+	}
+}
+
+// A request of a class that has to leave something of a log that counts rejected requests counts there up to that,
+// whoever refuses it: shares out of turn, shares that are used up, or a limit below.
+func TestRejectedRequestsCountUpToTheFloor(t *testing.T) {
+	now := time.Date(2027, 3, 1, 0, 0, 0, 0, time.UTC)
+	clock := func() time.Time { return now }
+	log := tidegate.MustLimit(tidegate.Spec{Name: "log", Algorithm: tidegate.SlidingLog, Events: 20, Period: 100 * time.Hour, CountRejected: true})
+	for _, whole := range []bool{true, false} {
+		for _, n := range []int{1, 2, 5} {
+			for _, cost := range []int64{1, 2} {
+				local := memory.Open(memory.Config{MaxBytes: 1 << 20, Now: clock})
+				below := local
+				if !whole {
+					below = memory.Open(memory.Config{MaxBytes: 1 << 20, Now: clock})
+				}
+				s := New(chain.Adapt(below), Options{Local: local, Whole: whole, Now: clock, Members: func() (int, int) { return n, 0 }})
+				l := limitOf(tidegate.Spec{Name: "api", Algorithm: tidegate.TokenBucket, Events: 3, Period: time.Hour})
+				for range 60 {
+					checks := []tidegate.Check{{Key: "k", Limit: l, Cost: 1}, {Key: "k", Limit: log, Cost: cost, Floor: 10}}
+					if _, err := s.Take(t.Context(), checks, 1); err != nil {
+						t.Fatal(err)
+					}
+					now = now.Add(time.Minute)
+				}
+				if d, err := s.Take(t.Context(), []tidegate.Check{{Key: "k", Limit: log}}, 1); err != nil || d.Remaining != 10 {
+					t.Errorf("one store %t, %d instances, cost %d: %d left of the log, want the floor of 10; %v", whole, n, cost, d.Remaining, err)
+				}
+			}
+		}
 	}
 }

@@ -77,7 +77,7 @@ func (s *Store) takeShare(ctx context.Context, p *part, copies int) (tidegate.De
 		d, asked, err = s.tryShare(ctx, p, copies, m, now, attempt{book: true})
 	}
 	if err == nil && !asked && p.countsRejected() {
-		_ = s.local.Adjust(ctx, tidegate.Receipt{}, share.CountsRejected(p.own, copies)) // the request is refused in any case
+		share.CountRejected(ctx, s.local, p.own, copies)
 	}
 	return d, err
 }

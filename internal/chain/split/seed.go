@@ -68,6 +68,26 @@ func (s *Store) noteResets(checks []tidegate.Check) {
 	}
 }
 
+// handedResets returns the resets as they are handed over, by the wall clock.
+func (s *Store) handedResets(now moment) (all []handedReset) {
+	s.seeding.Lock()
+	defer s.seeding.Unlock()
+	for id, at := range s.resets {
+		all = append(all, handedReset{id.identity, []byte(id.key), at + now.wall - now.steady})
+	}
+	return all
+}
+
+// takeOverResets takes over what handedResets of a predecessor has returned.
+func (s *Store) takeOverResets(all []handedReset, now moment) {
+	s.seeding.Lock()
+	defer s.seeding.Unlock()
+	s.resets = make(map[counter]int64, min(len(all), maxResets))
+	for _, r := range all[:min(len(all), maxResets)] {
+		s.resets[counter{r.Identity, string(r.Key)}] = r.At - now.wall + now.steady
+	}
+}
+
 // maxResets bounds how many resets are remembered.
 const maxResets = 1 << 12
 

@@ -139,7 +139,7 @@ func (s *Store) take(ctx context.Context, p *part, checks []tidegate.Check, n in
 	case len(p.rest) == 0:
 		return own, nil
 	case !own.OK:
-		s.countRejected(ctx, p.rest, n)
+		share.CountRejected(ctx, s.Backend, p.rest, n)
 		return own, nil
 	}
 	d, err := rest(ctx, p.rest, int(own.Granted))
@@ -155,14 +155,6 @@ func (s *Store) take(ctx context.Context, p *part, checks []tidegate.Check, n in
 		return d, err
 	}
 	return s.receipts.Mixed(&d, &own, p.own), nil
-}
-
-// countRejected charges a request that the shares have refused to those of the limits below that
-// count rejected requests.
-func (s *Store) countRejected(ctx context.Context, rest []tidegate.Check, n int) {
-	if all := share.CountsRejected(rest, n); len(all) > 0 {
-		_ = s.Backend.Adjust(ctx, tidegate.Receipt{}, all) // the request is refused in any case
-	}
 }
 
 // MaxBatch implements chain.Backend: shares are taken one by one.

@@ -3,6 +3,7 @@ package offenders
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -144,9 +145,20 @@ func (of *Offenders) Answer(query []byte) []byte {
 // shortest is how many entries a list has at least when lists are shortened.
 const shortest = 3
 
-// shorten takes away some of what is in r: half of the entries of every list, or if there are few,
-// half of the lists.
+// shorten takes away some of what is in r: the lists without entries, or half of the entries of every list, or if
+// there are few, half of the lists.
 func (r *Report) shorten() {
+	had := len(r.Lists)
+	r.Lists = slices.DeleteFunc(r.Lists, func(l List) bool {
+		if len(l.Entries) > 0 {
+			return false
+		}
+		r.LeftOutAtMost = max(r.LeftOutAtMost, l.OthersAtMost) // [Merge] needs no more of it
+		return true
+	})
+	if len(r.Lists) < had {
+		return
+	}
 	longest := 0
 	for i := range r.Lists {
 		longest = max(longest, len(r.Lists[i].Entries))
