@@ -79,8 +79,19 @@ func (d *backlogEntry) join(before *backlogEntry, start time.Time) {
 	before.spread(d.nodes, start, at)
 	since := d.usedAt(start, at) - d.fade(d.known, start, d.when, at)
 	d.used, d.last = before.usedAt(start, at)+since, at
+	if d.used > float64(d.limit.Capacity()) {
+		d.goBy(before.limit, d.used)
+	}
 	d.admitted += before.admitted
 	d.known, d.when, d.tries = before.known, before.when, before.tries
+}
+
+// goBy has d posted under another version or tier of its limit, unless that is narrower and does not hold what is used:
+// no store charges more unasked than the limit that it is charged under holds.
+func (d *backlogEntry) goBy(l *tidegate.Limit, used float64) {
+	if d.limit == nil || l.Capacity() >= d.limit.Capacity() || used <= float64(l.Capacity()) {
+		d.limit = l
+	}
 }
 
 // faded reports whether nothing of d can count any more.
@@ -113,7 +124,7 @@ func (b *backlog) add(c *tidegate.Check, admitted, charged, used, nodes int64, n
 			return
 		}
 	}
-	d.limit = c.Limit
+	d.goBy(c.Limit, d.used+float64(charged))
 	d.spread(nodes, b.start, now)
 	was := d.usedAt(b.start, now)
 	if d.used = max(0, was+float64(charged)); charged < 0 { // what is returned may have faded already

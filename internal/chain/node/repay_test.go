@@ -380,6 +380,7 @@ func TestBacklogOfCostsAboveTheShare(t *testing.T) {
 }
 
 // What is given back after it has left its window, or drained, takes nothing that came later out of the backlog.
+
 func TestReturnsThatComeTooLateLeaveTheBacklog(t *testing.T) {
 	for _, a := range []tidegate.Algorithm{
 		tidegate.TokenBucket, tidegate.LeakyBucket, tidegate.FixedWindow, tidegate.SlidingWindow, tidegate.SubWindows, tidegate.SlidingLog, tidegate.Quota,
@@ -426,6 +427,53 @@ func TestReturnsThatComeTooLateLeaveTheBacklog(t *testing.T) {
 					time.Sleep(5 * time.Second)
 					if n := way.posted(l, "k"); n != want {
 						t.Errorf("%s, %d nodes, late %t: %d charged, want %d", l, nodes, late, n, want)
+					}
+				})
+			}
+		}
+	}
+}
+
+// What an entry of the backlog has faded by need not be what a window has forgotten: a return takes out of it only
+// what the window still held.
+func TestReturnsWithinTheWindowTakeTheirOwn(t *testing.T) {
+	testdep.SkipUnderRace(t)
+	for _, a := range []tidegate.Algorithm{tidegate.FixedWindow, tidegate.SlidingWindow, tidegate.SubWindows, tidegate.SlidingLog, tidegate.Quota} {
+		for _, nodes := range []int{1, 3} {
+			for _, pause := range []time.Duration{time.Second, 5 * time.Minute, 20 * time.Minute, 58 * time.Minute, 61 * time.Minute, 119 * time.Minute} {
+				synctest.Test(t, func(t *testing.T) {
+					way := &faulty{fault: broken}
+					g := newNode(way, Options{Instances: func() int { return nodes }})
+					defer g.Close()
+					spec := tidegate.Spec{
+						Name: "l", Events: 20, Period: time.Hour, Algorithm: a,
+						Terms: &tidegate.Terms{Handling: tidegate.Handling{OnStoreFailure: tidegate.FailLocal}},
+					}
+					if a == tidegate.Quota {
+						spec.Period, spec.Calendar = 0, tidegate.Day
+					}
+					l := tidegate.MustLimit(spec)
+					take := func(cost int64) tidegate.Decision {
+						d, err := g.Take(t.Context(), []tidegate.Check{{Key: "k", Limit: l, Cost: cost}}, 1)
+						if err != nil || !d.OK {
+							t.Fatalf("%s: %+v, %v", l, d, err)
+						}
+						return d
+					}
+					time.Sleep(time.Minute) // so that no window ends between two requests
+					for range 30 {          // the circuit opens, and nothing is posted in vain
+						_, _ = g.Take(t.Context(), []tidegate.Check{{Key: "other", Limit: l, Cost: 1}}, 1)
+					}
+					early := take(2)
+					time.Sleep(pause)
+					take(3)
+					if err := g.Adjust(t.Context(), early.Receipt, []tidegate.Check{{Key: "k", Limit: l, Cost: -2}}); err != nil {
+						t.Fatal(err)
+					}
+					way.set(none)
+					time.Sleep(5 * time.Second)
+					if n := way.posted(l, "k"); n != 3 {
+						t.Errorf("%s, %d nodes, returned after %s: %d charged, want 3", l, nodes, pause, n)
 					}
 				})
 			}

@@ -71,7 +71,7 @@ func (s *Store) Take(ctx context.Context, checks []tidegate.Check, n int) (tideg
 
 // awaitTurn waits for the turn that was booked with d, if one was.
 func (s *Store) awaitTurn(ctx context.Context, checks []tidegate.Check, d tidegate.Decision, err error) (tidegate.Decision, error) {
-	if err != nil || !d.OK || d.Wait == 0 || peeks(checks) {
+	if err != nil || !d.OK || d.Wait == 0 || !books(checks) {
 		return d, err
 	}
 	defer recordWait(ctx, time.Now())()
@@ -89,9 +89,10 @@ func (s *Store) awaitTurn(ctx context.Context, checks []tidegate.Check, d tidega
 	return d, nil
 }
 
-// peeks reports whether checks charge nothing, so that no turn was booked.
-func peeks(checks []tidegate.Check) bool {
-	return !slices.ContainsFunc(checks, func(c tidegate.Check) bool { return c.Cost > 0 })
+// books reports whether one of checks may have booked a turn. One that costs nothing is only told when its turn would
+// come.
+func books(checks []tidegate.Check) bool {
+	return slices.ContainsFunc(checks, func(c tidegate.Check) bool { return c.Cost > 0 && c.MaxWait > 0 })
 }
 
 // MaxBatch implements chain.Backend: requests that may wait are decided one by one.
@@ -118,7 +119,7 @@ func queued(checks []tidegate.Check) *tidegate.Check {
 func booked(checks []tidegate.Check) (one *tidegate.Check) {
 	for i := range checks {
 		c := &checks[i]
-		if c.Advisory || c.MaxWait == 0 || !isBucket(c.Limit) {
+		if c.Advisory || c.MaxWait == 0 || c.Cost <= 0 || !isBucket(c.Limit) {
 			continue
 		}
 		if one != nil {

@@ -180,3 +180,36 @@ func TestMergeOfASearchWithinBounds(t *testing.T) {
 		}
 	})
 }
+
+// Where many rules have lists of others, what a search finds is among the first to have room in an answer.
+func TestSearchAmongManyRules(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		of := open(t, Options{Node: "a"})
+		for i, l := range limitsOf[:300] {
+			if i%5 == 4 {
+				time.Sleep(tickEvery)
+				synctest.Wait()
+			}
+			for j := range 40 {
+				for range 3 {
+					refuse(of, l, fmt.Sprint("other", i, "-", j))
+				}
+			}
+		}
+		time.Sleep(tickEvery)
+		synctest.Wait()
+		for range 50 {
+			admit(of, limitsOf[0], "ann", 90)
+		}
+		for _, by := range []By{"", Requests} {
+			q := Query{Search: "ann", By: by}
+			var r Report
+			if err := json.Unmarshal(of.Answer(asJSON(t, q)), &r); err != nil {
+				t.Fatal(err)
+			}
+			if l := one(t, Merge(q, r), limitsOf[0].Name, Requests, 1); len(l.Entries) != 1 {
+				t.Errorf("by %q: %+v", by, l)
+			}
+		}
+	})
+}
