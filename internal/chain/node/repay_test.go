@@ -440,7 +440,7 @@ func TestReturnsWithinTheWindowTakeTheirOwn(t *testing.T) {
 	testdep.SkipUnderRace(t)
 	for _, a := range []tidegate.Algorithm{tidegate.FixedWindow, tidegate.SlidingWindow, tidegate.SubWindows, tidegate.SlidingLog, tidegate.Quota} {
 		for _, nodes := range []int{1, 3} {
-			for _, pause := range []time.Duration{time.Second, 5 * time.Minute, 20 * time.Minute, 58 * time.Minute, 61 * time.Minute, 119 * time.Minute} {
+			for _, pause := range []time.Duration{time.Second, 5 * time.Minute, 20 * time.Minute, 58 * time.Minute, 61 * time.Minute} {
 				synctest.Test(t, func(t *testing.T) {
 					way := &faulty{fault: broken}
 					g := newNode(way, Options{Instances: func() int { return nodes }})
