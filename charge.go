@@ -17,10 +17,10 @@ type Charge struct {
 // EnterCharged is Enter for front ends that can tell when a request never reached its
 // destination: c holds what the request was charged until Keep or Return is called. Do not
 // Reset r before that, because keys may be in its memory. A refused request leaves c empty.
-func (g *Gate) EnterCharged(ctx context.Context, r *Request, c *Charge) (Decision, *Visit) {
+func (g *Gate) EnterCharged(ctx context.Context, r *Request, c *Charge) (d Decision, _ *Visit) {
 	held := g.checks.Get().(*[]Check)
 	checks := g.matcher.Match(r, (*held)[:0])
-	d, counted := g.decide(ctx, r, checks, how{})
+	counted := g.decide(ctx, r, checks, how{}, &d)
 	if !d.OK || d.Err != nil {
 		g.putChecks(held, checks)
 		*c = Charge{}

@@ -13,22 +13,22 @@ type how struct {
 	settled  bool // what may be given back is charged as settled as well; see Limit.Settled
 }
 
-// decide decides about r. counted are the checks without access rules: those that the store is asked
-// about, unless an access rule refuses.
-func (g *Gate) decide(ctx context.Context, r *Request, checks []Check, how how) (d Decision, counted []Check) {
+// decide decides about r and writes the answer into d. It returns the checks without access rules: those
+// that the store is asked about, unless an access rule refuses.
+func (g *Gate) decide(ctx context.Context, r *Request, checks []Check, how how, d *Decision) (counted []Check) {
 	counted, denied := splitAccess(checks)
 	switch {
 	case denied != nil:
-		d = refusalBy(denied)
+		*d = refusalBy(denied)
 	case len(counted) == 0:
-		d = Decision{OK: true, Granted: 1}
+		*d = Decision{OK: true, Granted: 1}
 	default:
-		d = g.take(ctx, counted, how)
+		g.take(ctx, counted, how, d)
 	}
 	if g.observe != nil {
-		g.observe(r, checks, d)
+		g.observe(r, checks, *d)
 	}
-	return d, counted
+	return counted
 }
 
 // splitAccess moves the checks of access rules behind the others, and returns the others. denied is
@@ -64,23 +64,24 @@ func refusalBy(denied *Limit) Decision {
 	return d
 }
 
-func (g *Gate) take(ctx context.Context, checks []Check, how how) Decision {
-	d, err := g.ask(ctx, checks, how)
+// take asks the store and writes the answer into d.
+func (g *Gate) take(ctx context.Context, checks []Check, how how, d *Decision) {
 	var until *graceEnd
-	if err == nil && concernsGrace(checks, &d) {
-		d, until, err = g.giveWay(ctx, checks, d, how)
+	var err error
+	*d, err = g.ask(ctx, checks, how)
+	if err == nil && concernsGrace(checks, d) {
+		*d, until, err = g.giveWay(ctx, checks, *d, how)
 	}
 	switch {
 	case err != nil && ctx.Err() != nil: // the caller has left
-		return Decision{Err: err, RetryAfter: time.Second, Limit: waitedLimit(checks)}
+		*d = Decision{Err: err, RetryAfter: time.Second, Limit: waitedLimit(checks)}
 	case err != nil:
-		return g.failed(checks, err)
+		*d = g.failed(checks, err)
 	case d.OK:
 		d.Soft = soft(checks)
 	case d.Limit != nil && d.Limit.Terms != nil && d.Limit.Terms.AtEnd.Block != nil:
-		g.block(ctx, checks, &d, until)
+		g.block(ctx, checks, d, until)
 	}
-	return d
 }
 
 func (g *Gate) ask(ctx context.Context, checks []Check, how how) (Decision, error) {
@@ -89,13 +90,14 @@ func (g *Gate) ask(ctx context.Context, checks []Check, how how) (Decision, erro
 			return g.askSettled(ctx, checks, all, how.recorded)
 		}
 	}
-	return g.askStore(ctx, checks, how.recorded)
+	if how.recorded != nil {
+		return g.reserve(ctx, checks, how.recorded)
+	}
+	return g.store.Take(ctx, checks, 1)
 }
 
-func (g *Gate) askStore(ctx context.Context, checks []Check, recorded []bool) (Decision, error) {
-	if recorded == nil {
-		return g.store.Take(ctx, checks, 1)
-	}
+// reserve asks the store, which records the checks that recorded says.
+func (g *Gate) reserve(ctx context.Context, checks []Check, recorded []bool) (Decision, error) {
 	store, ok := g.store.(Reserver)
 	if !ok {
 		return Decision{}, ErrUnsupported

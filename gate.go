@@ -72,21 +72,20 @@ func (g *Gate) Observe(f func(r *Request, checks []Check, d Decision)) *Gate {
 // that nothing limits is OK and has no Limit. What could be given back at the end
 // stays charged, and a Concurrency slot is held for its lease; use Enter where
 // the end is known.
-func (g *Gate) Decide(ctx context.Context, r *Request) Decision {
+func (g *Gate) Decide(ctx context.Context, r *Request) (d Decision) {
 	held := g.checks.Get().(*[]Check)
 	checks := g.matcher.Match(r, (*held)[:0])
-	d, _ := g.decide(ctx, r, checks, how{settled: true})
+	g.decide(ctx, r, checks, how{settled: true}, &d)
 	g.putChecks(held, checks)
 	return d
 }
 
 // Enter is Decide for front ends that know when a request ends. They then call End of
 // the Visit, which is nil if there is nothing to do at the end.
-func (g *Gate) Enter(ctx context.Context, r *Request) (Decision, *Visit) {
+func (g *Gate) Enter(ctx context.Context, r *Request) (d Decision, v *Visit) {
 	held := g.checks.Get().(*[]Check)
 	checks := g.matcher.Match(r, (*held)[:0])
-	d, counted := g.decide(ctx, r, checks, how{})
-	var v *Visit
+	counted := g.decide(ctx, r, checks, how{}, &d)
 	if d.OK && d.Err == nil {
 		v = newVisit(ctx, g.store, counted, &d)
 	}

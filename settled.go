@@ -25,7 +25,7 @@ func withSettled(checks []Check) []Check {
 // askSettled asks about all, which is checks with those of withSettled. What had no room in a
 // counter of Limit.Settled is charged there nevertheless, since the request was admitted.
 func (g *Gate) askSettled(ctx context.Context, checks, all []Check, recorded []bool) (Decision, error) {
-	d, err := g.askStore(ctx, all, recorded)
+	d, err := g.ask(ctx, all, how{recorded: recorded})
 	copy(checks, all) // Over is written there
 	if err != nil || !d.OK || d.Err != nil {
 		return d, err

@@ -44,13 +44,12 @@ func (g *Gate) IssueSettled(ctx context.Context, r *Request) (Decision, *Ticket)
 	return g.issue(ctx, r, true)
 }
 
-func (g *Gate) issue(ctx context.Context, r *Request, settled bool) (Decision, *Ticket) {
+func (g *Gate) issue(ctx context.Context, r *Request, settled bool) (d Decision, t *Ticket) {
 	held := g.checks.Get().(*[]Check)
 	checks := g.matcher.Match(r, (*held)[:0])
 	counted, _ := splitAccess(checks)
 	recorded := inOneRecord(counted)
-	d, counted := g.decide(ctx, r, checks, how{recorded: recorded, settled: settled})
-	var t *Ticket
+	counted = g.decide(ctx, r, checks, how{recorded: recorded, settled: settled}, &d)
 	if d.OK && d.Err == nil {
 		t = newTicket(counted, recorded, &d)
 	}

@@ -268,7 +268,7 @@ func (s *Store) Close() error {
 // HandOver writes to a file what a successor of this process needs to decide while Redis is away:
 // what is counted locally, and what is still to be charged to Redis. Files beside it get what is
 // counted of [tidegate.Split] and [tidegate.Eventual] limits, and what operators have ordered. From
-// then on all this is the successor's.
+// then on all this is the successor's. After an error, call Resume to go on.
 func (s *Store) HandOver(file string) error {
 	if err := s.split.HandOver(file + ofShares); err != nil {
 		return err

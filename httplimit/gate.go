@@ -81,14 +81,14 @@ func (h *gateHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	d, visit := h.gate.Enter(r.Context(), &a.request)
 	a.done()
-	h.serve(w, r, d, visit)
+	h.serve(w, r, &d, visit)
 }
 
 // serveCharged serves a request, and gives its charge back if Options.Fate returns Unsent.
 // If the handler panics, the charge stands and a does not return to the pool.
 func (h *gateHandler) serveCharged(w http.ResponseWriter, r *http.Request, a *gateRequest) {
 	d, visit := h.gate.EnterCharged(r.Context(), &a.request, &a.charge)
-	h.serve(w, r, d, visit)
+	h.serve(w, r, &d, visit)
 	if d.OK && h.Fate(r) == Unsent {
 		_ = a.charge.Return(r.Context()) // if the store fails, the charge stands
 	} else {
@@ -106,7 +106,7 @@ func (a *gateRequest) done() {
 
 // serve answers the request by d. It ends visit, unless that is nil, when the handler has
 // returned.
-func (h *gateHandler) serve(w http.ResponseWriter, r *http.Request, d tidegate.Decision, visit *tidegate.Visit) {
+func (h *gateHandler) serve(w http.ResponseWriter, r *http.Request, d *tidegate.Decision, visit *tidegate.Visit) {
 	if visit == nil {
 		h.answer(w, r, d)
 		return
@@ -115,17 +115,17 @@ func (h *gateHandler) serve(w http.ResponseWriter, r *http.Request, d tidegate.D
 }
 
 // answer refuses the request, or calls the handler, after waiting if the Decision says so.
-func (h *gateHandler) answer(w http.ResponseWriter, r *http.Request, d tidegate.Decision) {
-	h.observe(r, &d)
+func (h *gateHandler) answer(w http.ResponseWriter, r *http.Request, d *tidegate.Decision) {
+	h.observe(r, d)
 	p := h.known.of(d.Limit)
 	if !d.OK {
-		if h.OnRefusal != nil && h.OnRefusal(w, r, d) {
+		if h.OnRefusal != nil && h.OnRefusal(w, r, *d) {
 			return
 		}
-		h.refuse(w, r, &d, p, &h.known)
+		h.refuse(w, r, d, p, &h.known)
 		return
 	}
-	h.setLimitHeaders(w.Header(), &d, p, &h.known)
+	h.setLimitHeaders(w.Header(), d, p, &h.known)
 	if d.Wait > 0 {
 		if err := sleep.For(r.Context(), d.Wait); err != nil {
 			// If the client is still there, its request ended by a deadline of the server:

@@ -63,7 +63,7 @@ func (s *Store) Take(ctx context.Context, checks []tidegate.Check, n int) (tideg
 			return s.takeOver(ctx, checks, c, d)
 		}
 	}
-	if n != 1 {
+	if n != 1 || d.Wait == 0 { // nearly all
 		return d, err
 	}
 	return s.awaitTurn(ctx, checks, d, err)

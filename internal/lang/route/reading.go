@@ -42,12 +42,16 @@ func (t *Tree) Readings(path, rawPath string, readings []Reading) []Reading {
 	if path == "*" {
 		return append(readings, asterisk)
 	}
-	text := clean(path)
+	plain := isPlain(path)
+	text := strings.TrimSuffix(path, "/")
+	if !plain {
+		text = clean(path)
+	}
 	if t.IgnoreCase {
 		text = Fold(text)
 	}
 	readings = append(readings, Reading{text, text})
-	if rawPath == "" && isPlain(path) {
+	if plain && rawPath == "" {
 		return readings
 	}
 	odd := oddities(path, rawPath)
@@ -66,12 +70,24 @@ func (t *Tree) Readings(path, rawPath string, readings []Reading) []Reading {
 	return w.readings
 }
 
-// isPlain reports whether a decoded path has nothing that can be read in two ways.
+// isPlain reports whether a decoded path is clean, except for a slash at its end, and has nothing that can be read in
+// two ways.
 func isPlain(path string) bool {
+	if path == "" || path[0] != '/' {
+		return false
+	}
+	before := byte(0)
 	for i := range len(path) {
-		if c := path[i]; c == ';' || c == '\\' || c == '%' {
+		c := path[i]
+		switch c {
+		case ';', '\\', '%':
 			return false
+		case '/', '.':
+			if before == '/' {
+				return false
+			}
 		}
+		before = c
 	}
 	return true
 }

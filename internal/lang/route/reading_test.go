@@ -1,6 +1,7 @@
 package route
 
 import (
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -50,6 +51,25 @@ func TestReadings(t *testing.T) {
 }
 
 // However odd a path is, there are few readings of it, and each request pays for all.
+// The first reading is the path as path.Clean has it, whatever stands in it; a path that is nothing but plain has no other.
+func TestFirstReadingIsClean(t *testing.T) {
+	paths := []string{""}
+	for from := 0; len(paths[from]) < 6; from++ {
+		for _, c := range "/.a;%" {
+			paths = append(paths, paths[from]+string(c))
+		}
+	}
+	for _, p := range paths {
+		all := readAll(New(), p, "")
+		if want := path.Clean("/" + p); all[0] != want {
+			t.Errorf("%q is read as %q first, want %q", p, all[0], want)
+		}
+		if !strings.ContainsAny(p, ";%") && len(all) > 1 {
+			t.Errorf("%q has the readings %q, want one", p, all)
+		}
+	}
+}
+
 func TestReadingsAreFew(t *testing.T) {
 	path, raw := strings.Repeat(`/a;b\c/.;d/..\;`, 500), strings.Repeat(`/a%2f;b%5cc/%2e;d%3b/..\;`, 300)
 	if n := len(New().Readings(path, raw, nil)); n > 25 {
