@@ -78,9 +78,7 @@ func (st *state) appendPlan(dst []tidegate.Check, h *hit, p *plan) []tidegate.Ch
 		if it.vary != nil {
 			held = it.vary.of(st, h)
 		}
-		at := len(dst)
-		dst = append(dst, tidegate.Check{Key: h.key, Limit: held.limit, Cost: cost, Advisory: held.tries, Estimate: estimate})
-		c := &dst[at]
+		c := tidegate.Check{Key: h.key, Limit: held.limit, Cost: cost, Advisory: held.tries, Estimate: estimate}
 		if held.slot {
 			c.Cost, c.Estimate = 1, false
 		}
@@ -90,10 +88,10 @@ func (st *state) appendPlan(dst []tidegate.Check, h *hit, p *plan) []tidegate.Ch
 		if c.Unattended = st.request.Unattended; !c.Unattended {
 			c.MaxWait = held.maxWait
 		}
-		if held.nominal != nil { // before the check of its ceiling
-			dst = append(dst, *c)
-			dst[at] = held.under(dst[at], room && !held.timed, leave)
+		if held.nominal != nil {
+			dst = append(dst, held.under(c, room && !held.timed, leave))
 		}
+		dst = append(dst, c)
 	}
 	return dst
 }
